@@ -4,8 +4,7 @@
 settled and the queue goes on; on exit turns are settled, processes are gone and the log is closed.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,7 @@ from palaver.conversation.recovery.reconstruction import reconstruct
 from palaver.conversation.services import Surroundings
 from palaver.errors import ConfigurationError
 from palaver.faces.http.app import build_app
+from palaver.faces.http.hosts import Hosts
 from palaver.faces.http.open_streams import Streams
 from palaver.faces.inbox.endpoints import InboxDoors
 from palaver.faces.listings import Listings
@@ -48,6 +48,7 @@ from palaver.log.base import EventLog
 from palaver.log.sqlite.store import open_sqlite_log
 from palaver.people.authentication import Failures, Keys
 from palaver.people.token_files import SignedOutFile, TokenFiles, ensure_token, read_key_records, read_token
+from palaver.tasks import TaskOwner
 from palaver.tools.files.paths import DATA_MARK
 from palaver.tools.shell.background import Processes
 
@@ -137,7 +138,8 @@ async def open_app(
             rules=config.rules,
         )
         inbox = InboxDoors(server)
-        asgi = build_app(server, config.public_hosts, inbox.routes, behind_proxy=config.behind_proxy)
+        hosts = Hosts(config.host, config.port, config.public_hosts, behind_proxy=config.behind_proxy)
+        asgi = build_app(server, hosts, inbox.routes, behind_proxy=config.behind_proxy)
         app = App(config, log, feed, directory, roster, keys, server.streams, server.trials, asgi)
         if written is not None:
             await stack.enter_async_context(written.running())
@@ -146,23 +148,14 @@ async def open_app(
         await stack.enter_async_context(directory.running())
         await stack.enter_async_context(exchanges.running())
         await stack.enter_async_context(missions.running())
-        await stack.enter_async_context(_held(feed.beat(), "heartbeat"))
+        tasks = await stack.enter_async_context(TaskOwner())
+        tasks.hold(feed.beat(), "heartbeat")
         tokens = TokenFiles(config.data, keys, server.streams.drop_strangers)
         keys.look_again = tokens.look
-        await stack.enter_async_context(_held(tokens.watch(clock), "watch the tokens"))
+        tasks.hold(tokens.watch(clock), "watch the tokens")
         await stack.enter_async_context(inbox.running())
         yield app
         server.streams.close()
-
-
-@asynccontextmanager
-async def _held(work: Coroutine[None, None, None], name: str) -> AsyncIterator[None]:
-    task = asyncio.create_task(work, name=name)
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 # -- the data directory

@@ -12,7 +12,7 @@ Must never stop the conversation that was written to: it goes on, whatever becom
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 from palaver.agents.addressing import (
     Address,
@@ -37,6 +37,7 @@ from palaver.schema.base import Origin
 from palaver.schema.commands import Accepted, Deliver, Order, ReturnExchange
 from palaver.schema.events import ConversationCreated, Event, ExchangeReturned, ExchangeSent, decode_event
 from palaver.schema.view import Exchange, Parent, State
+from palaver.tasks import running, wait_first
 from palaver.tools.base import Letter, Reply
 
 logger = Journal(__name__)
@@ -197,12 +198,8 @@ class Exchanges:
 
     async def _answer(self, waiting: Waiter, timeout_s: float) -> ExchangeReturned | None:
         """None: it did not come in time."""
-        timer = asyncio.create_task(self._clock.sleep(timeout_s), name="wait for another agent")
-        either: set[asyncio.Future[Any]] = {waiting, timer}
-        try:
-            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            timer.cancel()
+        async with running(self._clock.sleep(timeout_s), "wait for another agent") as timer:
+            await wait_first(waiting, timer)
         return waiting.result()[1] if waiting.done() else None
 
     async def _deliver(self, caller: State, agent: str, mode: str, sent: ExchangeSent) -> Accepted:

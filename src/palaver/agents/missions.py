@@ -28,6 +28,7 @@ from palaver.schema.base import Origin, Shown
 from palaver.schema.commands import Deliver
 from palaver.schema.events import ConversationCreated, MissionAgent
 from palaver.schema.view import Listing, Parent
+from palaver.tasks import TaskOwner, running, wait_first
 
 logger = Journal(__name__)
 
@@ -96,40 +97,27 @@ class Missions:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Entered after the conversations are recovered, left before they end."""
-        watching = asyncio.create_task(self._watch(), name="missions")
-        try:
+        async with running(self._watch(), "missions"):
             yield
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
 
     async def _watch(self) -> None:
         while True:
             # Listening before looking: what changes in between wakes us again.
-            moved = asyncio.ensure_future(self._projects.wait_for_change())
-            try:
-                wait_s = await self.look()
-            except LogError as failure:
-                logger.warning("missions wait: the log cannot be used", reason=failure.message)
-                wait_s = LOOK_AGAIN_S
-            except Exception:
-                # A fault of ours with one mission must not end all of them for good.
-                logger.exception("missions could not be looked at")
-                wait_s = LOOK_AGAIN_S
-            except asyncio.CancelledError:
-                moved.cancel()
-                raise
-            await self._wait(moved, wait_s)
-
-    async def _wait(self, moved: "asyncio.Future[None]", wait_s: float | None) -> None:
-        pending: set[asyncio.Future[None]] = {moved}
-        if wait_s is not None:
-            pending.add(asyncio.ensure_future(self._clock.sleep(min(wait_s, LOOK_AGAIN_S))))
-        try:
-            await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for one in pending:
-                one.cancel()
+            async with TaskOwner() as tasks:
+                moved = tasks.start(self._projects.wait_for_change(), "projects change")
+                try:
+                    wait_s = await self.look()
+                except LogError as failure:
+                    logger.warning("missions wait: the log cannot be used", reason=failure.message)
+                    wait_s = LOOK_AGAIN_S
+                except Exception:
+                    # A fault of ours with one mission must not end all of them for good.
+                    logger.exception("missions could not be looked at")
+                    wait_s = LOOK_AGAIN_S
+                if wait_s is None:
+                    await moved
+                else:
+                    await wait_first(moved, tasks.start(self._clock.sleep(min(wait_s, LOOK_AGAIN_S)), "missions rest"))
 
     # -- one look
 

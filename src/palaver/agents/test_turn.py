@@ -4,7 +4,6 @@ Called by the native face and by `palaver doctor`. The agent gets one short mess
 ends the test. Must never leave the conversation or its program behind, however the test ends.
 """
 
-import asyncio
 from contextlib import aclosing, suppress
 
 from palaver.agents.backends import Backends
@@ -19,6 +18,7 @@ from palaver.schema.commands import CreateConversation, DeleteConversation
 from palaver.schema.events import RequestOpened, TurnFinished, TurnInterrupted, decode_event
 from palaver.schema.records import AgentRecord
 from palaver.schema.view import State, TextBlock
+from palaver.tasks import TaskOwner, wait_first
 
 ASKED = "Reply with the one word: ready"
 LIMIT_S = 60.0
@@ -65,15 +65,10 @@ class Trials:
 
     async def _in_time(self, conversation: str) -> End | None:
         """How it ended. None: not in time."""
-        ending = asyncio.create_task(self._end_of(conversation), name=f"test turn {conversation}")
-        limit = asyncio.create_task(self._clock.sleep(LIMIT_S), name=f"limit of {conversation}")
-        try:
-            await asyncio.wait({ending, limit}, return_when=asyncio.FIRST_COMPLETED)
+        async with TaskOwner() as tasks:
+            ending = tasks.start(self._end_of(conversation), f"test turn {conversation}")
+            await wait_first(ending, tasks.start(self._clock.sleep(LIMIT_S), f"limit of {conversation}"))
             return ending.result() if ending.done() else None
-        finally:
-            ending.cancel()
-            limit.cancel()
-            await asyncio.wait({ending, limit})
 
     async def _end_of(self, conversation: str) -> End:
         async with aclosing(self._feed.subscribe(conversation, 0)) as items:

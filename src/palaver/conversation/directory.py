@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from palaver.conversation.attachments import blocks_with_blobs, with_blobs
 from palaver.conversation.conversation import Conversation
-from palaver.conversation.creation import Beginning, Maker, Wishes, beginning_of, begin_branch, from_log, from_messages
+from palaver.conversation.creation import Beginning, Maker, Wishes, begin_branch, beginning_of, from_log, from_messages
 from palaver.conversation.descent import subagents_below
 from palaver.conversation.folders import By, ProjectFolders, is_person
 from palaver.conversation.project_files.transcripts import whole
@@ -46,7 +46,8 @@ from palaver.schema.commands import (
     StopTurn,
 )
 from palaver.schema.events import ConversationCreated
-from palaver.schema.view import Listing, Message, Request, State
+from palaver.schema.view import Grant, Listing, Message, Request, State
+from palaver.tasks import running, wait_first
 
 logger = Journal(__name__)
 
@@ -79,12 +80,13 @@ class Directory:
     async def running(self) -> AsyncIterator["Directory"]:
         """Recovered on entry; every turn settled and every process gone on exit."""
         await self._recover()
-        sweeper = asyncio.create_task(self._sweep(), name="sweep resting conversations")
         try:
-            yield self
+            async with running(self._sweep(), "sweep resting conversations"):
+                try:
+                    yield self
+                finally:
+                    self._closing = True
         finally:
-            self._closing = True
-            sweeper.cancel()
             await asyncio.gather(*(self._stop(known) for known in list(self._open.values())))
 
     async def _recover(self) -> None:
@@ -389,13 +391,10 @@ class Directory:
             owned = await self._open_owner(conversation)
             if (owner := self._owners.get(conversation)) is None:
                 continue
-            waiting = asyncio.create_task(wait(owned), name=f"wait for {conversation}")
-            try:
-                await asyncio.wait({waiting, owner}, return_when=asyncio.FIRST_COMPLETED)
+            async with running(wait(owned), f"wait for {conversation}") as waiting:
+                await wait_first(waiting, owner)
                 if waiting.done():
                     return waiting.result()
-            finally:
-                waiting.cancel()
             # The owner failed, or let go. The next one reads from the log what became of it.
         raise LogUnavailable("This conversation cannot be kept open; the server's log has the details.")
 
@@ -458,6 +457,21 @@ class Directory:
                 state = await self.state(listing.id)
                 found.extend((listing, request) for request in state.requests if request.status == "open")
         return sorted(found, key=lambda pair: pair[1].ts)
+
+    async def grants(self) -> Sequence[tuple[State, Grant]]:
+        """What was allowed for single conversations, the conversation that changed last first."""
+        found: list[tuple[State, Grant]] = []
+        cursor: str | None = None
+        while True:
+            page = await self._around.log.list(limit=ROWS_A_LOOK, cursor=cursor, archived=None, children=True)
+            for row in page.items:
+                if row.grants:
+                    with _skip_damaged(row.id), suppress(Gone):  # Deleted a moment ago.
+                        state = await self.state(row.id, tail=0)
+                        found += [(state, grant) for grant in state.grants if grant.scope == "conversation"]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
 
     async def resolved(
         self, limit: int, wanted: Callable[[Listing], bool] = lambda _: True

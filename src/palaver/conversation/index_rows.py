@@ -81,6 +81,7 @@ def listing_of(state: State) -> Listing:
         root=state.parent.root if state.parent else None,
         open_exchanges=sum(1 for known in state.exchanges if known.direction == "out" and is_open(known)),
         cost_usd=state.cost_usd,
+        grants=sum(1 for known in state.grants if known.scope == "conversation"),
         resolved_at=max((known.resolution.ts for known in state.requests if known.resolution), default=None),
     )
 

@@ -209,7 +209,7 @@ class Recorded(MemoryLog):
         return done
 
     def after(self, commit: int) -> MemoryLog:
-        return MemoryLog.restored(self._folder / str(commit))
+        return MemoryLog.restore_from(self._folder / str(commit))
 
 
 # -- what agents do

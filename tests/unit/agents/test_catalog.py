@@ -208,14 +208,14 @@ async def test_editor_that_saves_meanwhile_is_not_overwritten(
     path = write(data, "helper", "---\nname: Helper\n---\nOld.\n")
     from palaver.agents import record_editor
 
-    real = record_editor.edited
+    real = record_editor.edit_text
 
     def saved_meanwhile(text: str, *change: Any) -> str:
         if "Old." in text:
             path.write_text("---\nname: Helper\n---\nTyped by hand.\n")
         return real(text, *change)
 
-    monkeypatch.setattr(record_editor, "edited", saved_meanwhile)
+    monkeypatch.setattr(record_editor, "edit_text", saved_meanwhile)
     await book.update("helper", {"model": "big"})
     assert path.read_text() == "---\nname: Helper\nmodel: big\n---\nTyped by hand.\n"
 

@@ -236,7 +236,9 @@ async def test_stop_takes_the_whole_tree_down_and_nobody_else() -> None:
         states = [await crew.at_rest(one) for one in (conversation, *middles, *deeps)]
         beside = await crew.directory.state(bystander)
         ended = [event for event in await crew.events(conversation) if isinstance(event, SubagentFinished)]
-        await crew.until(bystander, lambda _: crew.player.running == {bystander})
+        async with asyncio.timeout(WAIT_S):
+            while crew.player.running != {bystander}:
+                await asyncio.sleep(0)
     assert [state.last_turn and state.last_turn.stopped for state in states] == ["user", *["parent"] * 4]
     assert [one.status for state in states for one in state.subagents] == ["cancelled"] * 4
     assert [event.outcome for event in ended] == ["cancelled"] * 2

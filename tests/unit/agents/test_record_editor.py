@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.agents.record_editor import edited
+from palaver.agents.record_editor import edit_text
 from palaver.agents.records import Wrong, fields_of
 
 FILE = """\
@@ -57,28 +57,28 @@ def without(text: str, *gone: str) -> list[str]:
     ],
 )
 def test_changed_field_changes_its_own_line_alone(field: str, value: Any, before: str, after: str) -> None:
-    made = edited(FILE, {field: value})
+    made = edit_text(FILE, {field: value})
     assert after in made.splitlines()
     assert without(made, after) == without(FILE, before)
 
 
 def test_field_that_is_taken_out_leaves_the_comments_of_its_neighbours() -> None:
-    assert edited(FILE, {"model": None}) == FILE.replace("model: small     # cheap\n", "")
-    assert edited(FILE, {"environment": {"DEPTH": None}}) == FILE.replace('  DEPTH: "2"\n', "")
+    assert edit_text(FILE, {"model": None}) == FILE.replace("model: small     # cheap\n", "")
+    assert edit_text(FILE, {"environment": {"DEPTH": None}}) == FILE.replace('  DEPTH: "2"\n', "")
 
 
 def test_new_field_is_added_below_the_others() -> None:
-    made = edited(FILE, {"idle_prompt": "Look for weeds.\nThen rest."})
+    made = edit_text(FILE, {"idle_prompt": "Look for weeds.\nThen rest."})
     assert made == FILE.replace("# never\n---", "# never\nidle_prompt: |-\n  Look for weeds.\n  Then rest.\n---")
 
 
 def test_list_keeps_the_comments_of_what_stays_in_it() -> None:
-    made = edited(FILE, {"allowed_tools": ["read", "list", "shell"]})
+    made = edit_text(FILE, {"allowed_tools": ["read", "list", "shell"]})
     assert made == FILE.replace("  - list  # nor does this\n", "  - list  # nor does this\n  - shell\n")
 
 
 def test_server_among_others_is_changed_alone() -> None:
-    made = edited(FILE, {"mcp_servers": {"weather": {"url": "https://weather.example"}}})
+    made = edit_text(FILE, {"mcp_servers": {"weather": {"url": "https://weather.example"}}})
     assert made == FILE.replace(
         "    env: {KEY: secret}\n", '    env: {KEY: secret}\n  weather:\n    url: "https://weather.example"\n'
     )
@@ -86,37 +86,37 @@ def test_server_among_others_is_changed_alone() -> None:
 
 def test_what_is_already_so_changes_nothing() -> None:
     same = {"model": "small", "allowed_tools": ["read", "list"], "environment": {"DEPTH": "2"}, "idle_prompt": None}
-    assert edited(FILE, same) == FILE
+    assert edit_text(FILE, same) == FILE
 
 
 def test_other_spelling_of_a_field_stays() -> None:
-    made = edited("---\nbudget: 1  # dollars\n---\n", {"spend_limit_usd": 2.5})
+    made = edit_text("---\nbudget: 1  # dollars\n---\n", {"spend_limit_usd": 2.5})
     assert made == "---\nbudget: 2.5 # dollars\n---\n"
 
 
 def test_prompt_is_changed_and_the_front_matter_is_not() -> None:
-    assert edited(FILE, {}, "Be brief.") == FILE.partition("\nYou are")[0] + "Be brief.\n"
+    assert edit_text(FILE, {}, "Be brief.") == FILE.partition("\nYou are")[0] + "Be brief.\n"
 
 
 def test_file_without_front_matter_gets_some() -> None:
-    assert edited("Be brief.\n", {"name": "X"}) == "---\nname: X\n---\nBe brief.\n"
-    assert edited("---\n# Only this.\n---\nBe brief.\n", {"name": "X"}) == (
+    assert edit_text("Be brief.\n", {"name": "X"}) == "---\nname: X\n---\nBe brief.\n"
+    assert edit_text("---\n# Only this.\n---\nBe brief.\n", {"name": "X"}) == (
         "---\n# Only this.\nname: X\n---\nBe brief.\n"
     )
 
 
 def test_line_ends_of_another_system_stay() -> None:
-    made = edited("---\r\nname: X\r\nmodel: a\r\n---\r\nHi\r\n", {"model": "b", "mode": "plan"})
+    made = edit_text("---\r\nname: X\r\nmodel: a\r\n---\r\nHi\r\n", {"model": "b", "mode": "plan"})
     assert made == "---\r\nname: X\r\nmodel: b\r\nmode: plan\r\n---\r\nHi\r\n"
 
 
 def test_front_matter_in_braces_is_changed_too() -> None:
-    assert edited("---\n{name: X, model: a}\n---\n", {"model": "b"}) == "---\n{name: X, model: b}\n---\n"
+    assert edit_text("---\n{name: X, model: a}\n---\n", {"model": "b"}) == "---\n{name: X, model: b}\n---\n"
 
 
 def test_file_that_cannot_be_read_is_not_changed() -> None:
     with pytest.raises(Wrong, match="no YAML"):
-        edited("---\nname: [a\n---\n", {"name": "X"})
+        edit_text("---\nname: [a\n---\n", {"name": "X"})
 
 
 def typed(min_size: int = 0, max_size: int = 12) -> st.SearchStrategy[str]:
@@ -144,7 +144,7 @@ def typed(min_size: int = 0, max_size: int = 12) -> st.SearchStrategy[str]:
 def test_any_value_is_read_as_it_was_written(fields: dict[str, Any]) -> None:
     """Whatever looks like another type, a comment or a list, in a new file and in one that has something there."""
     for text in ("", FILE):
-        found, _ = fields_of(edited(text, fields))
+        found, _ = fields_of(edit_text(text, fields))
         for name, value in fields.items():
             match name:
                 case "model":

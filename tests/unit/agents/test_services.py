@@ -10,8 +10,8 @@ from aiohttp import web
 
 from palaver.agents.services import (
     choice,
-    connected,
-    described,
+    connect,
+    describe,
     found_services,
     lacks_key,
     ollama_here,
@@ -91,14 +91,14 @@ async def test_provider_is_made_once() -> None:
 
 @pytest.mark.parametrize("kind", ["anthropic", "openai", "openai-responses", "google"])
 async def test_every_kind_has_an_adapter_that_names_its_host(kind: str) -> None:
-    provider = connected(ProviderSettings(name="x", kind=kind, base_url="https://host.example/v1", api_key="k"))
+    provider = connect(ProviderSettings(name="x", kind=kind, base_url="https://host.example/v1", api_key="k"))
     assert provider.identity == f"{kind}@host.example"
     await provider.close()
 
 
 def test_service_is_described_by_what_is_spoken_and_where() -> None:
-    assert described(GATEWAY) == "OpenAI Chat Completions at gate.example"
-    assert described(ProviderSettings(name="x", kind="openai-responses")) == "OpenAI Responses at api.openai.com"
+    assert describe(GATEWAY) == "OpenAI Chat Completions at gate.example"
+    assert describe(ProviderSettings(name="x", kind="openai-responses")) == "OpenAI Responses at api.openai.com"
 
 
 # -- Ollama

@@ -27,6 +27,7 @@ from palaver.journal import Journal
 from palaver.schema.errors import WireError
 from palaver.schema.events import KnownEvent, RequestResolved, ToolFinished, TurnFinished
 from palaver.schema.view import Outcome
+from palaver.tasks import TaskOwner, wait_first
 
 SETTLE_S = 1.5
 """For an agent to end a cancelled turn; then its process is ended."""
@@ -122,16 +123,13 @@ class Conduct:
         limits_s = [left_s for left_s in (self._silence_left_s(), self._own.left_s()) if left_s is not None]
         if limits_s and min(limits_s) == 0.0:
             return None
-        hearing = asyncio.ensure_future(self._link.heard(inbox))
-        others = [asyncio.ensure_future(self._own.given_up())]
-        others += [asyncio.ensure_future(self._clock.sleep(left_s)) for left_s in limits_s]
-        try:
-            await asyncio.wait({hearing, *others, *self._asked}, return_when=asyncio.FIRST_COMPLETED)
+        async with TaskOwner() as tasks:
+            hearing = tasks.start(self._link.heard(inbox), f"hear {self._link.name}")
+            others = [tasks.start(self._own.given_up(), "a call is given up")]
+            others += [tasks.start(self._clock.sleep(left_s), "the agent is silent") for left_s in limits_s]
+            await wait_first(hearing, *others, *self._asked)
             if hearing.done():
                 return hearing.result()
-        finally:
-            for wait in (hearing, *others):
-                wait.cancel()
         for task, choice in self._asked.items():
             if task.done():
                 del self._asked[task]

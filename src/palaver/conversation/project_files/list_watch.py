@@ -14,6 +14,7 @@ from palaver.feed.feed import Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog
 from palaver.schema.view import Listing
+from palaver.tasks import running
 
 logger = Journal(__name__)
 
@@ -48,12 +49,10 @@ class ListWatch:
         `write` answers whether something waits for its time. `catch_up` writes all there is, at the end.
         """
         self._pos = max(0, await self._log.position() - LOOK_BACK_EVENTS)
-        watching = asyncio.create_task(self._watch(write), name=f"write {self._files}")
         try:
-            yield
+            async with running(self._watch(write), f"write {self._files}"):
+                yield
         finally:
-            watching.cancel()
-            await asyncio.wait({watching})
             with suppress(TimeoutError, LogError):
                 async with asyncio.timeout(END_S):
                     await catch_up()
@@ -74,13 +73,11 @@ class ListWatch:
     async def _watch(self, write: Callable[[], Awaitable[bool]]) -> None:
         while True:
             # Listening before looking: what is committed in between wakes us again.
-            woken = asyncio.ensure_future(self._feed.anything())
-            try:
-                await self.look()
-                if not await write():
-                    await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
-            except LogError as failure:
-                logger.warning(f"could not read what changed, {self._files} wait", reason=failure.message)
-            finally:
-                woken.cancel()
+            async with running(self._feed.anything(), "something is committed") as woken:
+                try:
+                    await self.look()
+                    if not await write():
+                        await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
+                except LogError as failure:
+                    logger.warning(f"could not read what changed, {self._files} wait", reason=failure.message)
             await self._clock.sleep(PAUSE_S)

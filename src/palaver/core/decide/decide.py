@@ -24,7 +24,7 @@ from palaver.schema.content import as_content
 from palaver.schema.events import KnownEvent
 from palaver.schema.view import State
 
-__all__ = ["MESSAGE_BYTES", "Already", "Decision", "Refusal", "accepted", "body_hash", "clears_context", "decide"]
+__all__ = ["MESSAGE_BYTES", "Already", "Decision", "Refusal", "acceptance_of", "body_hash", "clears_context", "decide"]
 
 _SPOKEN = (
     commands.SendMessage

@@ -112,7 +112,7 @@ def plan_lines(plan: Plan) -> list[Shown]:
         lines += [Shown("label", (f"{number}. {first.text}",)), *rest]
         lines += _plain(visible(item.description)) if item.description else ()
     if plan.text and plan.text != plan.summary:
-        lines += _plain(visible(plan.text))
+        lines += [Shown("plain", ("",)), *_plain(visible(plan.text))]
     return [*_fold(lines), *_hosts(lines)]
 
 

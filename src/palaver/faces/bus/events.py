@@ -10,7 +10,7 @@ from litestar.types import ASGIApp
 from palaver.errors import Invalid
 from palaver.faces.bus.pump import EVERYTHING, Choice
 from palaver.faces.bus.views import names_of
-from palaver.faces.http.sse import EventStream, described
+from palaver.faces.http.sse import EventStream, describe_stream
 from palaver.faces.live import Live
 from palaver.faces.server import Server
 
@@ -24,7 +24,7 @@ _NEVER = (1 << 62) - 1
 @get(
     "/api/events",
     media_type="text/event-stream",
-    responses={200: described("`id:` the number, `data:` the event; no `event:` line")},
+    responses={200: describe_stream("`id:` the number, `data:` the event; no `event:` line")},
     operation_id="bus_events",
     tags=["bus"],
 )

@@ -58,6 +58,7 @@ from palaver.schema.events import (
     decode_event,
 )
 from palaver.schema.view import State
+from palaver.tasks import running
 
 logger = Journal(__name__)
 
@@ -216,28 +217,22 @@ class Bus:
         self._gaps = []
 
     async def _run(self) -> None:
-        beating = asyncio.create_task(self._beat(), name="beat of the bus")
-        try:
+        async with running(self._beat(), "beat of the bus"):
             while True:
                 # Listening before looking: what is committed in between wakes us again.
-                woken = asyncio.create_task(self._feed.anything(), name="wake the bus")
-                await asyncio.sleep(0)
-                try:
-                    while await self._look():
-                        pass
-                    await woken
-                except LogError as failure:
-                    logger.warning("the bus waits: the log cannot be read", reason=failure.message)
-                    await self._clock.sleep(AGAIN_S)
-                except Exception:
-                    # A fault of ours: whoever listens must not wait for ever for a task that is gone.
-                    logger.exception("the bus stumbled")
-                    await self._clock.sleep(AGAIN_S)
-                finally:
-                    woken.cancel()
-        finally:
-            beating.cancel()
-            await asyncio.wait({beating})
+                async with running(self._feed.anything(), "wake the bus") as woken:
+                    await asyncio.sleep(0)
+                    try:
+                        while await self._look():
+                            pass
+                        await woken
+                    except LogError as failure:
+                        logger.warning("the bus waits: the log cannot be read", reason=failure.message)
+                        await self._clock.sleep(AGAIN_S)
+                    except Exception:
+                        # A fault of ours: whoever listens must not wait for ever for a task that is gone.
+                        logger.exception("the bus stumbled")
+                        await self._clock.sleep(AGAIN_S)
 
     async def _beat(self) -> None:
         while True:

@@ -39,7 +39,7 @@ from palaver.faces.chats.commands import (
 )
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.rooms import Rooms
-from palaver.faces.rights import require, role_for
+from palaver.faces.rights import CHAT_COMMANDS, require, role_for
 from palaver.faces.server import ServerParts, origin_of
 from palaver.history.trajectory import Trajectory, messages_of, trajectory_of
 from palaver.log.base import Used
@@ -115,7 +115,8 @@ async def take(chat: str, read: Read, request: ChatsRequest, server: ServerParts
 
 
 async def _outcome(chat: str, asked: Asked, request_id: str, request: ChatsRequest, server: ServerParts) -> Outcome:
-    require(request.auth, "send")  # Also to be told that an id was used.
+    # Also to be told that an id was used.
+    require(request.auth, CHAT_COMMANDS[str(asked.__struct_config__.tag)])
     try:
         await make(chat, server, request)
         taking = _Taking(chat, asked, request, server)

@@ -13,8 +13,8 @@ from palaver.core.openai_index import index_of, is_draft
 from palaver.faces.chats.messages import Json, entries
 from palaver.faces.chats.snapshot import (
     activity_of,
-    first_seq,
     encode_frame,
+    first_seq,
     passing,
     patch_of,
     runtime_of,

@@ -19,7 +19,7 @@ from palaver.faces.chats.commands import Asked, Read, read_command
 from palaver.faces.chats.refusals import REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.http.body import JsonBody
 from palaver.faces.http.errors import RETRY_AFTER_S
-from palaver.faces.http.sse import EventStream, described
+from palaver.faces.http.sse import EventStream, describe_stream
 from palaver.faces.live import Live
 from palaver.faces.native.conversations import COMMAND_BYTES
 from palaver.faces.server import Server, origin_of
@@ -50,7 +50,7 @@ def _spec(description: str) -> ResponseSpec:
     "/v1/chats/subscribe",
     media_type="text/event-stream",
     responses={
-        200: described("`id: seq`, `data: frame`; a snapshot first"),
+        200: describe_stream("`id: seq`, `data: frame`; a snapshot first"),
         **REFUSED,
         **UNKNOWN,
     },

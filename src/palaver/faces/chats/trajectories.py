@@ -26,8 +26,9 @@ from palaver.faces.chats.command_route import ID, ChatsRequest, filling, find_do
 from palaver.faces.chats.messages import Json
 from palaver.faces.chats.refusals import CONFLICT, REFUSED, TOO_LARGE, UNKNOWN
 from palaver.faces.http.openapi import operation
-from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, describe_stream
 from palaver.faces.native.history import IMPORT_BYTES
+from palaver.faces.rights import may_read
 from palaver.faces.server import Server, ServerParts, origin_of
 from palaver.feed.feed import HEARTBEAT_S
 from palaver.history.parts import decode_document
@@ -135,7 +136,7 @@ async def get_trajectory(trajectory: FromPath[str], request: ChatsRequest, serve
     try:
         return Response(await write_trajectory(trajectory, server))
     except NotFound:
-        if not request.auth.may("send"):
+        if not may_read(request.auth, "files"):
             raise  # Who may only read sees what the log says, and no files.
         document = await asyncio.to_thread(find_document, server.directory.home, trajectory)
         if document is None:
@@ -231,7 +232,7 @@ async def delete_trajectory(trajectory: FromPath[str], request: ChatsRequest, se
     "/v1/trajectories/subscribe",
     media_type="text/event-stream",
     responses={
-        200: described("`id: position`, `data: {type: created, updated or deleted, …}` and the row"),
+        200: describe_stream("`id: position`, `data: {type: created, updated or deleted, …}` and the row"),
         **REFUSED,
     },
     operation_id="subscribe_trajectories",

@@ -11,7 +11,7 @@ from litestar.params import FromPath, FromQuery, HeaderParameter
 from litestar.types import ASGIApp
 
 from palaver.errors import Invalid
-from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, described
+from palaver.faces.http.sse import HEARTBEAT_COMMENT, EventStream, describe_stream
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.server import Server
 from palaver.feed.feed import CaughtUp, Heartbeat, Item, Reason, Snapshot
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 @get(
     "/api/conversations/{conversation:str}/events",
     media_type="text/event-stream",
-    responses={200: described("`id: seq` and `data: event`")},
+    responses={200: describe_stream("`id: seq` and `data: event`")},
     operation_id="follow_events",
     tags=["conversations"],
 )

@@ -1,14 +1,26 @@
-"""What people always allow, beyond one conversation: seen in one place, and taken back."""
+"""What people always allow, for a conversation and beyond: seen in one place, and taken back."""
 
+from hashlib import blake2b
+
+import msgspec
 from litestar import delete, get
 from litestar.params import FromPath
 from msgspec import structs
 
 from palaver.approval.policy import why_not_lasting
 from palaver.approval.standing_grants import StandingGrant
+from palaver.core.state import find_request
 from palaver.errors import NotFound
-from palaver.faces.server import Server, ServerParts
+from palaver.faces.native.conversations import NativeRequest
+from palaver.faces.server import Server, ServerParts, origin_of
+from palaver.log.base import lines_after
 from palaver.schema.base import Shown
+from palaver.schema.commands import RemoveGrant
+from palaver.schema.events import RequestResolved, decode_event
+from palaver.schema.view import Grant, State
+
+OF_CONVERSATION = "."
+"""In the id of a grant for one conversation, between the conversation and what is allowed there. No other id holds it."""
 
 
 class ListedGrant(StandingGrant):
@@ -26,9 +38,49 @@ class GrantList(Shown):
 
 @get("/api/grants", operation_id="list_grants", tags=["requests"])
 async def standing(server: Server) -> GrantList:
-    """What was allowed for agents and projects, oldest first. A conversation's own are in its view."""
-    items = tuple(_grant_info(known) for known in server.standing.all() if _counts(known, server))
-    return GrantList(items=items, problem=server.standing.problem)
+    """What was allowed, oldest first: for agents and projects, and for single conversations."""
+    beyond = [known for known in server.standing.all() if _counts(known, server)]
+    within = [await _grant_in(state, grant, server) for state, grant in await server.directory.grants()]
+    items = sorted((*beyond, *within), key=lambda known: known.ts)
+    return GrantList(items=tuple(map(_grant_info, items)), problem=server.standing.problem)
+
+
+async def _grant_in(state: State, grant: Grant, server: ServerParts) -> StandingGrant:
+    return StandingGrant(
+        id=_id_in(state.conversation, grant),
+        tool=grant.tool,
+        scope=grant.scope,
+        match=grant.match,
+        decision=grant.decision,
+        agent=grant.agent or state.agent,
+        project=state.project,
+        ts=grant.ts,
+        conversation=state.conversation,
+        request=grant.request,
+        by=await _who_answered(state, grant.request, server) if grant.request else None,
+    )
+
+
+def _id_in(conversation: str, grant: Grant) -> str:
+    covers = msgspec.json.encode((grant.tool, grant.match))
+    return f"{conversation}{OF_CONVERSATION}{blake2b(covers, digest_size=8).hexdigest()}"
+
+
+async def _who_answered(state: State, request: str, server: ServerParts) -> str | None:
+    """Whose token. The view knows the latest answers; of older ones only the log still does."""
+    known = find_request(state, request)
+    if known is not None and known.resolution is not None:
+        return known.resolution.by.user if known.resolution.by else None
+    cursor = 0
+    while segments := await server.log.read(state.conversation, cursor):
+        for segment in segments:
+            for line in lines_after(segment, cursor):
+                if b'"request.resolved"' in line and request.encode() in line:
+                    event = decode_event(line)
+                    if isinstance(event, RequestResolved) and event.request == request:
+                        return event.origin.user if event.origin else None
+            cursor = segment.last
+    return None
 
 
 def _grant_info(grant: StandingGrant) -> ListedGrant:
@@ -44,8 +96,17 @@ def _counts(grant: StandingGrant, server: ServerParts) -> bool:
 
 
 @delete("/api/grants/{grant:str}", operation_id="remove_grant", tags=["requests"])
-async def remove(grant: FromPath[str], server: Server) -> None:
+async def remove(grant: FromPath[str], request: NativeRequest, server: Server) -> None:
     """Take one back: such calls are asked for again, also in turns that run."""
+    conversation, mark, _ = grant.partition(OF_CONVERSATION)
+    if mark:
+        state = await server.directory.state(conversation, tail=0)
+        found = next((known for known in state.grants if _id_in(conversation, known) == grant), None)
+        if found is None:
+            raise NotFound("There is no such grant: it was taken back before.", grant=grant)
+        order = RemoveGrant(tool=found.tool, match=found.match)
+        await server.directory.command(conversation, order, origin_of(request, "native"))
+        return
     known = server.standing.get(grant)
     if known is not None and known.in_record and _counts(known, server):
         await server.agents.book.disallow_tool(known.agent or "", known.tool)

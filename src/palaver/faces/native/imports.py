@@ -34,8 +34,8 @@ from palaver.history.programs.places import (
     SessionFile,
     Unreadable,
     batches,
-    changed_since,
     files,
+    files_since,
     is_within,
     names,
     read_all,
@@ -157,7 +157,7 @@ async def import_program(
         raise NotFound(f"No history of “{program}” can be imported; there are {', '.join(PROGRAMS)}.")
     _check_agent(server, agent)
     places = await _places(server)
-    picked = await asyncio.to_thread(changed_since, wanted, places, since)
+    picked = await asyncio.to_thread(files_since, wanted, places, since)
     folder = Path(project) if project else None
     origin = origin_of(request, "native")
 

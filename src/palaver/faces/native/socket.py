@@ -22,6 +22,7 @@ from palaver.faces.http.open_streams import StreamEnded
 from palaver.faces.http.stall import Hanging
 from palaver.faces.native.lines import snapshot_line
 from palaver.faces.native.outbox import Outbox
+from palaver.faces.rights import FOLLOWING, require
 from palaver.faces.server import Server
 from palaver.feed.feed import HEARTBEAT_S, CaughtUp, Heartbeat, Item, Snapshot
 from palaver.feed.frames import Frame
@@ -136,6 +137,7 @@ class Following:
                 await self._say(type="error", code=refusal.code, message=refusal.message)
 
     async def _answer(self, asked: Asked, tasks: asyncio.TaskGroup) -> None:
+        require(self._socket.auth, FOLLOWING[str(asked.__struct_config__.tag)])
         match asked:
             case Subscribe():
                 if len(self._subscriptions) >= SUBSCRIPTIONS and asked.conversation not in self._subscriptions:

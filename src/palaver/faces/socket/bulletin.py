@@ -8,7 +8,7 @@ missed some.
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from palaver.clock import Clock
@@ -19,6 +19,7 @@ from palaver.feed.feed import Feed
 from palaver.journal import Journal
 from palaver.log.base import EventLog, lines_of
 from palaver.schema.events import UnknownEvent, decode_event
+from palaver.tasks import running
 
 logger = Journal(__name__)
 
@@ -90,15 +91,12 @@ class Bulletin:
     async def _watch(self, position: int) -> None:
         while True:
             # Listening before looking: what is committed in between wakes us again.
-            woken = asyncio.ensure_future(self._feed.anything())
-            try:
-                position = await self._look(position)
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(woken, LOOK_AGAIN_S)
-            except LogError as failure:
-                logger.warning("could not read the news of sessions", reason=failure.message)
-            finally:
-                woken.cancel()
+            async with running(self._feed.anything(), "something is committed") as woken:
+                try:
+                    position = await self._look(position)
+                    await asyncio.wait({woken}, timeout=LOOK_AGAIN_S)
+                except LogError as failure:
+                    logger.warning("could not read the news of sessions", reason=failure.message)
             await self._clock.sleep(PAUSE_S)
 
     async def _look(self, position: int) -> int:

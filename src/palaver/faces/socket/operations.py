@@ -3,7 +3,6 @@
 Every answer is `{ok: true, result}`; a refusal has the one shape of all errors and a status.
 """
 
-import asyncio
 from contextlib import aclosing
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
@@ -37,6 +36,7 @@ from palaver.schema.commands import (
     UpdateConversation,
 )
 from palaver.schema.view import State
+from palaver.tasks import TaskOwner, wait_first
 
 PATH = "/api/plugins/sessions/operations"
 PAGE = 50
@@ -253,17 +253,13 @@ async def _write(data: Writing, origin: Origin, server: ServerParts) -> Answered
 async def _answer(data: Writing, accepted: Accepted, server: ServerParts) -> Answered:
     turn, begun_ms = accepted.turn or "", server.clock.now_ms()
     timeout_s = data.timeout or TIMEOUT_S
-    over = asyncio.create_task(server.directory.turn_over(data.session_id, turn), name=f"answer in {data.session_id}")
-    timer = asyncio.create_task(server.clock.sleep(timeout_s), name="wait for an answer")
-    try:
-        await asyncio.wait({over, timer}, return_when=asyncio.FIRST_COMPLETED)
+    async with TaskOwner() as tasks:
+        over = tasks.start(server.directory.turn_over(data.session_id, turn), f"answer in {data.session_id}")
+        await wait_first(over, tasks.start(server.clock.sleep(timeout_s), "wait for an answer"))
         if not over.done():
             words = f"No answer within {timeout_s:g} seconds. The turn goes on; what it says will be in the session."
             return Answered(status="timeout", session_id=data.session_id, message_id=accepted.id, response=words)
         return _outcome(over.result(), accepted, server.clock.now_ms() - begun_ms)
-    finally:
-        for task in (over, timer):
-            task.cancel()
 
 
 def _outcome(state: State, accepted: Accepted, waited_ms: int) -> Answered:

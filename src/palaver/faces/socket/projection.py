@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from palaver.core.exchanges import ENDS
 from palaver.core.fold import requests
 from palaver.faces.http.timestamps import iso
-from palaver.faces.http.websocket_frames import framed
+from palaver.faces.http.websocket_frames import frame_text
 from palaver.faces.long_texts import is_cut
 from palaver.faces.projection import Told
 from palaver.faces.socket import answers, calls, messages
@@ -114,7 +114,7 @@ _encoder = msgspec.json.Encoder(enc_hook=str)
 
 def encode_frame(frame: Json) -> bytes:
     """As it goes over a socket: framed once, for everybody who gets it."""
-    return framed(_encoder.encode(frame))
+    return frame_text(_encoder.encode(frame))
 
 
 def sender_of(event: events.KnownEvent) -> tuple[str, ...]:

@@ -74,7 +74,8 @@ class SpeechService:
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit) as session,
-                session.post(f"{self.url}/audio/speech", json=body, headers=headers) as answer,
+                # Whoever answers there must not send the text, or us, to another address.
+                session.post(f"{self.url}/audio/speech", json=body, headers=headers, allow_redirects=False) as answer,
             ):
                 if answer.status != 200:
                     raise SpeechFailed(

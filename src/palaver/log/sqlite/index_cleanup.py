@@ -14,6 +14,7 @@ from palaver.journal import Journal
 from palaver.log.sqlite import maintenance
 from palaver.log.sqlite.readers import Readers
 from palaver.log.sqlite.writer import Writer
+from palaver.tasks import TaskOwner
 
 STAYS = "words of deleted conversations stay in the index until the next start"
 
@@ -29,15 +30,15 @@ class Forgetting:
         self._deleted: dict[str, None] = {}
         """In the order of their deletion."""
         self._named = asyncio.Event()
-        self._task = asyncio.create_task(self._run(), name="forget what was deleted")
+        self._tasks = TaskOwner()
+        self._tasks.hold(self._run(), "forget what was deleted")
 
     def forget(self, conversation: str) -> None:
         self._deleted[conversation] = None
         self._named.set()
 
     async def close(self) -> None:
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await self._tasks.close()
 
     async def _run(self) -> None:
         with _left_for_the_next_start():

@@ -1,7 +1,8 @@
 """Rows read out of the raw pages of a SQLite file, without SQLite: for a store that SQLite no longer opens or walks.
 
 Used by `salvage.py`. Looks at every page by itself: of the file, and of the write-ahead log beside it. A damaged header,
-schema or inner page therefore costs nothing, a damaged leaf its own rows. Pages that are no longer in use are found too,
+schema or inner page therefore costs nothing, a damaged leaf its own rows. Where bytes were lost or came in, the pages behind
+stand at other offsets: those are found by what the head of a page looks like. Pages that are no longer in use are found too,
 and older versions of those that are; whether a row is what was written is for the caller to prove. However odd the bytes,
 nothing here raises anything but OSError.
 
@@ -10,7 +11,9 @@ without reserved space.
 """
 
 import os
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +25,9 @@ PAGE_BYTES = 4096
 """What `database.py` makes a store with."""
 FILE_HEADER_BYTES = 100
 WAL_HEADER_BYTES, FRAME_HEADER_BYTES = 32, 24
+ALIGNMENTS = 16
+"""Offsets within a page at which pages are looked for: more damages than that leave nothing to be found."""
+BLOCK_BYTES = 1 << 20
 ROW_BYTES = 64 << 20
 """A longer row is none of ours: an event holds 256 KiB, a commit of one conversation some of them."""
 
@@ -38,6 +44,8 @@ class Place(NamedTuple):
     page: int
     """The offset of its page in the file."""
     cell: int
+    first_page: int = 0
+    """Where the first page would begin, if all were as far from their places as this one."""
 
 
 class Row(NamedTuple):
@@ -61,13 +69,18 @@ class StoreFile:
     wal_size: int = 0
     _latest: dict[int, int] = field(default_factory=dict[int, int])
     """Where in the write-ahead log the last version of a page stands."""
+    _frames: list[int] = field(default_factory=list[int])
+    """Where the pages of the write-ahead log stand, whole ones and others."""
 
     def rows(self) -> Iterator[Row]:
         """Every row of every page that looks like one of a table or an index."""
-        for in_wal, offset in self._images():
+        for in_wal, offset, shifts in self._images():
             for cell in self._cells(in_wal, offset):
-                if row := self.row(Place(in_wal, offset, cell)):
-                    yield row
+                for shift in shifts:
+                    if row := self.row(Place(in_wal, offset, cell, shift)):
+                        yield row
+                    if not self._goes_on(Place(in_wal, offset, cell)):
+                        break
 
     def row(self, place: Place) -> Row | None:
         """The row at a place that `rows` named."""
@@ -83,35 +96,50 @@ class StoreFile:
     # -- pages
 
     def index_wal(self) -> None:
-        for offset in range(
-            WAL_HEADER_BYTES, self.wal_size - FRAME_HEADER_BYTES - PAGE_BYTES + 1, FRAME_HEADER_BYTES + PAGE_BYTES
-        ):
-            assert self.wal is not None
-            self._latest[int.from_bytes(os.pread(self.wal, 4, offset), "big")] = offset + FRAME_HEADER_BYTES
-
-    def _images(self) -> Iterator[tuple[bool, int]]:
-        # The newest first: of two equal rows the first one counts.
-        newest = sorted(self._latest.values(), reverse=True)
-        yield from ((True, offset) for offset in newest)
-        yield from ((False, offset) for offset in range(0, self.size, PAGE_BYTES))
-        known = set(newest)
+        assert self.wal is not None
         step = FRAME_HEADER_BYTES + PAGE_BYTES
         first = WAL_HEADER_BYTES + FRAME_HEADER_BYTES
-        yield from (
-            (True, offset) for offset in range(first, self.wal_size - PAGE_BYTES + 1, step) if offset not in known
-        )
+        starts = {first, *(start for start in _page_offsets(self.wal, self.wal_size, step))}
+        places = (place for start in starts for place in range(start % step, self.wal_size - PAGE_BYTES + 1, step))
+        self._frames = sorted(place for place in places if place >= first)
+        for place in self._frames:
+            number = int.from_bytes(os.pread(self.wal, 4, place - FRAME_HEADER_BYTES), "big")
+            self._latest[number] = place
+
+    def _images(self) -> Iterator[tuple[bool, int, Sequence[int]]]:
+        # The newest first: of two equal rows the first one counts.
+        newest = sorted(self._latest.values(), reverse=True)
+        yield from ((True, offset, (0,)) for offset in newest)
+        starts = [start for start in _page_offsets(self.database, self.size, PAGE_BYTES) if start]
+        for start in (0, *starts):
+            shifts = self._shifts(start, starts)
+            yield from ((False, offset, shifts) for offset in range(start, self.size, PAGE_BYTES))
+        known = set(newest)
+        yield from ((True, offset, (0,)) for offset in self._frames if offset not in known)
+
+    def _shifts(self, start: int, starts: Sequence[int]) -> Sequence[int]:
+        """How far the pages at an alignment may be from their places, the likeliest first: few bytes came in, or were lost.
+
+        Then how far others are: a row may go on behind the damage. Whole pages too many or too few show in the file's own count.
+        """
+        own = sorted((start, start - PAGE_BYTES), key=abs) if start else [0]
+        said = int.from_bytes(os.pread(self.database, 4, 28), "big")
+        whole = self.size - said * PAGE_BYTES
+        others = [0, *(near for other in starts for near in (other, other - PAGE_BYTES))]
+        return tuple(dict.fromkeys([*own, *([whole] if whole % PAGE_BYTES == 0 else []), *others]))
 
     def _image(self, in_wal: bool, offset: int) -> bytes:
         file = self.wal if in_wal else self.database
         data = os.pread(file, PAGE_BYTES, offset) if file is not None else b""
         return data.ljust(PAGE_BYTES, b"\0")
 
-    def _page(self, number: int, newest: bool) -> bytes:
+    def _page(self, number: int, newest: bool, first_page: int) -> bytes:
         if newest and number in self._latest:
             return self._image(True, self._latest[number])
-        if not 0 < number <= self.size // PAGE_BYTES + 1:
+        offset = (number - 1) * PAGE_BYTES + first_page
+        if not number > 0 or not 0 <= offset <= self.size:
             raise _Malformed
-        return self._image(False, (number - 1) * PAGE_BYTES)
+        return self._image(False, offset)
 
     # -- cells and records
 
@@ -129,17 +157,24 @@ class StoreFile:
         return [pointer for pointer in pointers if first + 2 * count <= pointer < PAGE_BYTES]
 
     def _read(self, page: bytes, place: Place, newest: bool) -> Row:
-        kind = page[FILE_HEADER_BYTES if _is_first(page, place.in_wal, place.page) else 0]
-        at = place.cell + (4 if kind == _INDEX_INNER else 0)
-        length, at = _varint(page, at)
+        kind, length, at = _cell_head(page, place)
         number: int | None = None
         if kind == _TABLE_LEAF:
             number, at = _varint(page, at)
         if not 0 < length <= ROW_BYTES:
             raise _Malformed
-        return Row(number, _record(self._payload(page, at, length, kind == _TABLE_LEAF, newest)), place)
+        return Row(number, _record(self._payload(page, at, length, place, newest)), place)
 
-    def _payload(self, page: bytes, at: int, length: int, is_table: bool, newest: bool) -> bytes:
+    def _goes_on(self, place: Place) -> bool:
+        """Whether a row takes more than its own page."""
+        try:
+            kind, length, _ = _cell_head(self._image(place.in_wal, place.page), place)
+        except IndexError:
+            return False
+        return _local_bytes(length, kind == _TABLE_LEAF) < length
+
+    def _payload(self, page: bytes, at: int, length: int, place: Place, newest: bool) -> bytes:
+        is_table = _cell_head(page, place)[0] == _TABLE_LEAF
         local = _local_bytes(length, is_table)
         if at + local > PAGE_BYTES:
             raise _Malformed
@@ -147,7 +182,7 @@ class StoreFile:
         left = length - local
         following = int.from_bytes(page[at + local : at + local + 4], "big") if left else 0
         while left:
-            overflow = self._page(following, newest)
+            overflow = self._page(following, newest, place.first_page)
             parts.append(overflow[4 : 4 + min(left, PAGE_BYTES - 4)])
             left -= len(parts[-1])
             following = int.from_bytes(overflow[:4], "big")
@@ -170,6 +205,41 @@ def open_store_file(database: Path) -> Iterator[StoreFile]:
             file.wal_size = os.fstat(file.wal).st_size
             file.index_wal()
         yield file
+
+
+def _cell_head(page: bytes, place: Place) -> tuple[int, int, int]:
+    """The kind of the page, the length of a row, and where in the page it goes on. Raises IndexError."""
+    kind = page[FILE_HEADER_BYTES if _is_first(page, place.in_wal, place.page) else 0]
+    length, at = _varint(page, place.cell + (4 if kind == _INDEX_INNER else 0))
+    return kind, length, at
+
+
+_HEAD = re.compile(rb"(?s)(?=[\x0d\x0a\x02][\x00-\x0f].[\x00-\x07].[\x00-\x10].)")
+"""How a page that holds rows begins: its kind, a free block, the number of cells, where they are."""
+
+
+def _page_offsets(file: int, size: int, step: int) -> list[int]:
+    """At which offsets, counted modulo a step, pages begin by their looks: the most frequent ones."""
+    found: Counter[int] = Counter()
+    for start in range(0, size, BLOCK_BYTES):
+        block = os.pread(file, BLOCK_BYTES + PAGE_BYTES, start)
+        for match in _HEAD.finditer(block, 0, min(BLOCK_BYTES + 8, len(block))):
+            at = match.start()
+            if at < BLOCK_BYTES and _looks_like_rows(block[at : at + PAGE_BYTES]):
+                found[(start + at) % step] += 1
+    return [offset for offset, _ in found.most_common(ALIGNMENTS)]
+
+
+def _looks_like_rows(page: bytes) -> bool:
+    if len(page) < PAGE_BYTES:
+        return False
+    first = 12 if page[0] == _INDEX_INNER else 8
+    count, content = int.from_bytes(page[3:5], "big"), int.from_bytes(page[5:7], "big")
+    end = first + 2 * count
+    if not count or not end <= content < PAGE_BYTES:
+        return False
+    pointers = {int.from_bytes(page[at : at + 2], "big") for at in range(first, end, 2)}
+    return len(pointers) == count and min(pointers) >= content and max(pointers) < PAGE_BYTES
 
 
 def _is_first(page: bytes, in_wal: bool, offset: int) -> bool:
