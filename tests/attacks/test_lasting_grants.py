@@ -290,3 +290,59 @@ async def test_denial_that_should_last_is_refused_and_says_what_lasts(tmp_path: 
     assert (refused.status_code, "deny_continue" in refused.json()["message"]) == (400, True)
     assert denied.status_code == 202
     assert not (tmp_path / "project" / "a").exists()
+
+
+# -- what was allowed for one conversation
+
+
+@pytest.mark.parametrize("token", ["owner", "human"])
+async def test_grant_for_a_conversation_is_listed_with_who_gave_it_and_taken_back(tmp_path: Path, token: str) -> None:
+    with_tokens(tmp_path / "data")
+    async with at_work(tmp_path, Answer.of(WRITE), Answer.of("ok"), Answer.of(AGAIN), Answer.of("ok")) as work:
+        given = work.server.token if token == "owner" else f"{token}-token"
+        conversation = await work.begin("one")
+        (request,) = await work.opened(conversation)
+        await allow("native", work.server, given, conversation, request, "conversation")
+        await work.events(conversation)
+        (grant,) = await listed(work)
+        assert (grant["tool"], grant["scope"], grant["conversation"]) == ("write", "conversation", conversation)
+        assert (grant["request"], grant["problem"], grant["ts"] > 0) == (request["id"], None, True)
+        assert grant["by"] == ("owner" if token == "owner" else "the human")
+        path = f"/api/grants/{grant['id']}"
+        for lesser in ("agent", "observer"):
+            async with http_client(work.server.url, {"Authorization": f"Bearer {lesser}-token"}) as http:
+                assert (await http.delete(path)).status_code == 403
+                assert [one["id"] for one in (await http.get("/api/grants")).json()["items"]] == [grant["id"]]
+        assert [(await work.server.http.delete(path)).status_code for _ in range(2)] == [204, 404]
+        assert (await listed(work), (await work.server.state(conversation))["grants"]) == ([], [])
+        await work.server.send(conversation, "again")
+        assert len(await work.opened(conversation, 2)) == 1
+        await work.server.command(conversation, type="interrupt")
+
+
+async def test_giver_of_an_older_grant_is_found_in_the_log(tmp_path: Path) -> None:
+    """Forty answers later the view has forgotten the one that gave it."""
+    calls = [Answer.of(run(f"touch {place}")) for place in range(40)]
+    async with at_work(tmp_path, Answer.of(WRITE), *calls, Answer.of("ok")) as work:
+        conversation = await work.begin("one")
+        (request,) = await work.opened(conversation)
+        await allow("native", work.server, work.server.token, conversation, request, "conversation")
+        for place in range(40):
+            (request,) = await work.opened(conversation, place + 2)
+            await work.decide(conversation, request)
+        await work.events(conversation)
+        (grant,) = await listed(work)
+    assert grant["by"] == "owner"
+
+
+async def test_grants_of_deleted_conversations_are_not_listed(tmp_path: Path) -> None:
+    async with at_work(tmp_path, Answer.of(WRITE), Answer.of("ok")) as work:
+        conversation = await work.begin("one")
+        (request,) = await work.opened(conversation)
+        await allow("native", work.server, work.server.token, conversation, request, "conversation")
+        await work.events(conversation)
+        (grant,) = await listed(work)
+        await work.server.command(conversation, type="delete_conversation")
+        assert await listed(work) == []
+        assert (await work.server.http.delete(f"/api/grants/{grant['id']}")).status_code in (404, 410)
+        assert (await work.server.http.delete("/api/grants/nowhere.0")).status_code == 404

@@ -270,6 +270,7 @@ export function listing(id: string, fields: Partial<Listing> = {}): Listing {
     open_exchanges: 0,
     cost_usd: 0,
     resolved_at: null,
+    grants: 0,
     pos: 1,
     ...fields,
   };

@@ -470,5 +470,7 @@ class Listing(Shown):
     cost_usd: float = 0.0
     resolved_at: int | None = None
     """When a request of it last came to an end: how the latest of all conversations are found."""
+    grants: int = 0
+    """What was allowed for this conversation: how the list of all grants finds them."""
     pos: int = 0
     """The store-wide position of its latest change: the cursor of a list that follows."""

@@ -1703,5 +1703,6 @@ export interface Listing {
   open_exchanges: number;
   cost_usd: number;
   resolved_at: number | null;
+  grants: number;
   pos: number;
 }

@@ -6,7 +6,7 @@
 
 import type { ReviewFile } from "../model/settingsreview";
 import type { AgentList, AgentShown, FileTree, Listed, MissionView, MissionWish, PastMission, ProjectEntry, RestOverride } from "../protocol/agents";
-import type { Listing } from "../protocol/events.gen";
+import type { Listing, Scope } from "../protocol/events.gen";
 import type { WaitingRequest } from "../protocol/wire";
 import { ApiError, asApiError, asWireError, HttpApi, parsed } from "./api";
 import { signedFetch } from "./pagekey";
@@ -94,6 +94,7 @@ export interface StandingGrant {
   id: string;
   tool: string;
   match: string | null;
+  scope?: Scope;
   agent: string | null;
   project: string | null;
   /** Why it counts no more. */

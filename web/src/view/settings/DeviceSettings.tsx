@@ -182,7 +182,8 @@ function GrantRow({ grant, onRemoved }: { grant: StandingGrant; onRemoved: () =>
   const api = useLaterApi();
   const [state, setState] = useState<"kept" | "going" | { refused: string }>("kept");
   const what = grant.match === null ? settings.everyCall(grant.tool) : `${grant.tool}: ${visible(grant.match)}`;
-  const where = text.join(grant.agent && settings.forAgent(grant.agent), grant.project && settings.inProject(grant.project));
+  const whose = grant.scope === "conversation" ? settings.forConversation : grant.agent && settings.forAgent(grant.agent);
+  const where = text.join(whose, grant.project && settings.inProject(grant.project));
   const remove = (): void => {
     setState("going");
     api.removeGrant(grant.id).then(onRemoved, (cause: unknown) => {
