@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from palaver.approval.policy import Mode, Policy, Verdict, as_mode, rules_of
+from palaver.approval.policy import OUR_TOOLS, Mode, Policy, Verdict, as_mode, rules_of
 from palaver.approval.turn_grants import Grants
 from palaver.backends.base import Turn
 from palaver.errors import Forbidden
@@ -21,7 +21,7 @@ from palaver.tools.base import Proposal, ToolSpec
 from palaver.tools.files.file_names import file_names
 from palaver.tools.files.held_folder import check_folder
 from palaver.tools.proposal import fingerprint, first_line, shorten, visible
-from palaver.tools.shell.command_line import command_lines
+from palaver.tools.shell.command_line import command_lines, texts_in
 
 TITLE_CHARS = 200
 POWERSHELLS = frozenset({"powershell", "pwsh"})
@@ -84,6 +84,7 @@ def proposal_of(
         writes=(path,) if edits and path is not None else None,
         match=text if text is not None else whole,
         commands=commands,
+        texts=() if reads or edits or name in OUR_TOOLS else texts_in(given),
         paths=file_names(project, (path,)) if path is not None else (),
     )
 
