@@ -1,22 +1,25 @@
 """Secret redaction: values of environment variables with telling names, and tokens that are known by their shape.
 
 Called on everything a tool says (`output.py`), before it can reach the log or a model. Previews of what a person approves
-lose only values of the environment (`redact_values`): a shape could hide a part of the command. Pure. A stream is redacted
-as it comes, and the way it is cut into pieces never changes the result.
+lose only values of the environment (`redact_values`): a shape could hide a part of the command. Pure, but for a look at
+whether a value is the path of something. A stream is redacted as it comes, and the way it is cut into pieces never changes
+the result.
 
-Two stages, one after the other: values, also in their base64, percent-encoded and JSON forms (`_Values`), then shapes
-(`secret_shapes.py`). Each takes time linear in the text.
+Two stages, one after the other: values, also in their hexadecimal, base64, percent-encoded and JSON forms (`_Values`), then
+shapes (`secret_shapes.py`). Each takes time linear in the text.
 """
 
 import base64
 import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
+from palaver.tools.secret_names import is_telling, names_a_file
 from palaver.tools.secret_shapes import open_from, strike_shapes
 
 MIN_SECRET_CHARS = 8
@@ -25,16 +28,18 @@ MIN_LINE_CHARS = 24
 """Of a line of a secret that has several, such as a private key, to be a secret by itself."""
 ENCODED_CHARS = 4_096
 """Of a value whose encoded forms are struck too. A longer one is a document."""
+DEPTH = 8
+"""Of a document whose own secrets are looked for."""
 
-_LOOKS_SECRET = re.compile(
-    r"(KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|PASSCODE|CREDENTIAL|COOKIE|JWT|DSN|WEBHOOK_URL|CONNECTION_STRING"
-    r"|CONN_STR|PRIVATE_KEY|ACCESS_KEY|API_KEY|SIGNATURE|AUTHORIZATION|BEARER|PAT)S?(_|\d|$)"
-    r"|(^|_)(PASS|PWD|AUTH|SESSION_ID|SESSIONID|SESSION)$|^(PG|MYSQL_|REDISCLI_)(PASSWORD|PWD|AUTH)$",
-    re.IGNORECASE,
+_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^/\s]+)@", re.IGNORECASE)
+_USER_TOKEN = re.compile(r"https?://((?=[^@]*[A-Za-z])(?=[^@]*\d[^@]*\d)[^/\s:@?#]{12,})@", re.IGNORECASE)
+"""In place of a user and a password. Names of users are shorter, or words."""
+_PARAMETER = re.compile(r"[?&]([^=&#\s]{1,64})=([^&#\s]{8,})")
+_FIELD = re.compile(
+    r"(?:^|[;,\n])\s*([A-Za-z][\w .-]{0,63}?)\s*[=:]\s*((?:(?:bearer|basic|token)\s+)?)([^;,\n]{8,})", re.IGNORECASE
 )
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,31}+://[^/\s:@]*+:([^/\s]+)@", re.IGNORECASE)
-_PATH = re.compile(r"(/[^/\0:]*)+|unix:.*")
-"""Names such as SSH_AUTH_SOCK or GOOGLE_APPLICATION_CREDENTIALS often give the file, which is no secret."""
+"""Of a connection string or a list of headers."""
+_PATH = re.compile(r"(/[^/\0]*)+|unix:.*")
 
 
 class Redactor:
@@ -121,10 +126,47 @@ def _secrets(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name, value in environment.items():
         if len(value) < MIN_SECRET_CHARS:
             continue
-        if _LOOKS_SECRET.search(name) and not _PATH.fullmatch(value):
+        if is_telling(name) and not _is_path(name, value):
             yield value, name
-        elif (found := _ADDRESS.match(value)) and len(found[1]) >= MIN_SECRET_CHARS:
-            yield found[1], name
+            yield from ((inner, name) for inner in _fields_of(value))
+        yield from ((inner, name) for inner in _address_secrets(value) if len(inner) >= MIN_SECRET_CHARS)
+
+
+def _is_path(name: str, value: str) -> bool:
+    """A secret in base64 begins with a slash as often as with any other of 64 characters."""
+    if not _PATH.fullmatch(value):
+        return False
+    return value.startswith("unix:") or names_a_file(name) or os.path.lexists(value)
+
+
+def _address_secrets(value: str) -> Iterator[str]:
+    if "://" not in value:
+        return
+    yield from (found[1] for found in _PASSWORD.finditer(value))
+    yield from (found[1] for found in _USER_TOKEN.finditer(value))
+    yield from (found[2] for found in _PARAMETER.finditer(value) if is_telling(found[1]))
+
+
+def _fields_of(value: str) -> Iterator[str]:
+    """Secrets by themselves within a secret that is a document: a connection string, headers, a service account."""
+    if value.lstrip().startswith("{") and len(value) <= ENCODED_CHARS * 4:
+        try:
+            yield from _telling_texts(json.loads(value), 0)
+        except (ValueError, RecursionError):
+            return
+    elif len(value) <= ENCODED_CHARS:
+        yield from (found[3] for found in _FIELD.finditer(value) if is_telling(found[1].strip()))
+
+
+def _telling_texts(value: Any, depth: int, *, telling: bool = False) -> Iterator[str]:
+    if isinstance(value, str) and telling and len(value) >= MIN_SECRET_CHARS:
+        yield value
+    elif isinstance(value, dict) and depth < DEPTH:
+        for name, inner in value.items():
+            yield from _telling_texts(inner, depth + 1, telling=is_telling(name))
+    elif isinstance(value, list) and depth < DEPTH:
+        for inner in value:
+            yield from _telling_texts(inner, depth + 1, telling=telling)
 
 
 @lru_cache(maxsize=32)
@@ -136,6 +178,8 @@ def _forms(secret: str) -> Iterator[str]:
     """Encoded forms first: where one is as long as the secret itself, the plain one gives the name."""
     if len(secret) <= ENCODED_CHARS:
         data = secret.encode(errors="surrogatepass")
+        yield data.hex()
+        yield data.hex().upper()
         for offset in range(3):
             # Within a longer text (`user:password`) it begins at any of three bits; what its neighbours share is left out.
             encoded = base64.b64encode(bytes(offset) + data).decode().rstrip("=")

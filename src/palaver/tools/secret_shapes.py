@@ -11,6 +11,8 @@ from string import ascii_letters, digits
 
 LONGEST_CHARS = 8_192
 """Of a token; JSON web tokens are the longest."""
+LEADS = 64
+"""Names that lead up to a secret one after the other, as far as they are followed."""
 KEY_CHARS = 64 * 1024
 """Of a private key that is held back while it comes."""
 
@@ -38,7 +40,10 @@ def _tokens(label: str, rest: str, *prefixes: str) -> _Shape:
 
 _TELLING = (
     "token|secret|passw(?:or)?d|passphrase|passcode|pwd|credentials?|cookie|(?:api|access|private|signing"
-    "|encryption|account|shared|master|auth|service|storage)[_-]?key|authorization|dsn|jwt|connection[_-]?string"
+    "|encryption|account|shared|master|auth|service|storage|client|palaver)[_-]?key|authorization|dsn|jwt"
+    "|connection[_-]?string|_auth|(?<![a-z0-9_-])auth(?=\\\\?(?:[\"']|\\Z))"
+    # Not in `compass`, `bypass` and the like.
+    "|(?:(?<![a-z])|(?<=db)|(?<=pg)|(?<=user)|(?<=admin)|(?<=root))(?:pass|pw)(?=\\\\?[\"']?[ \t]{0,2}(?:[=:]|\\Z))"
 )
 _MARKERS = (
     *(
@@ -53,10 +58,17 @@ _MARKERS = (
         "key",
         "authorization",
     ),
-    *("dsn", "jwt", "connection", "bearer ", "basic ", "bearer\t", "basic\t"),
+    *("dsn", "jwt", "connection", "bearer ", "basic ", "bearer\t", "basic\t", "auth", "pass", "pw"),
 )
 _NAME = rf"(?:{_TELLING})[A-Za-z0-9_-]{{0,20}}"
-_GIVES = r"[\"']?[ \t]{0,2}[=:][ \t]{0,2}[\"']?"
+_GIVES = r"\\?[\"']?[ \t]{0,2}(?::=|=>|[=:])[ \t]{0,2}\\?[\"']?"
+_SCHEME = r"(?:bearer|basic|token|apikey|api-key|digest|negotiate)[ \t]{1,2}"
+_NOT_WITHIN = r"(?<![a-z0-9-])"
+_OPTION = (
+    rf"{_NOT_WITHIN}--(?:[a-z0-9]{{1,20}}-){{0,3}}(?:token|secret|passw(?:or)?d|passphrase|pass|api-?key|key|credentials?)"
+    r"[ \t]{1,2}[\"']?"
+)
+_NETRC = r"(?m:^)[ \t]{0,8}password[ \t]{1,4}"
 # Long enough, and with a letter and two digits among them: no word of a program or of prose.
 _VALUE = (
     rf"(?=[{_RUN}]{{0,64}}?[A-Za-z])(?=[{_RUN}]{{0,64}}?[0-9][{_RUN}]{{0,64}}?[0-9])"
@@ -77,6 +89,13 @@ _OPEN_KEY = re.compile(
     r"-----BEGIN (?:[A-Z0-9 ]{0,60}-{0,5}"
     rf"|[A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----{_KEY_BODY}[\s\\>|→,(){_RUN}]{{0,220}})\Z"
 )
+
+_PROGRAMS = "curl|wget|sshpass|mysql|mysqldump|mysqladmin|mariadb"
+_LINE_CHARS = 340
+"""From such a program's name to the end of a password that it is given."""
+_WORD = r"(?![$<{*\[(])(?!(?:pass(?:word)?|token|secret|x{3,})(?![a-z0-9]))[^\s\"'<>|;&`]"
+"""How a password begins that is none of a manual's."""
+_GAP = r"[^\r\n|;&]{0,120}?"
 
 _SHAPES = (
     _tokens("GitHub token", r"[A-Za-z0-9_]{22,255}", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
@@ -109,7 +128,108 @@ _SHAPES = (
     _tokens("Databricks token", r"[a-f0-9]{32}(?:-[0-9])?(?![A-Za-z0-9])", "dapi"),
     _tokens("age key", r"[0-9A-Z]{58}", "AGE-SECRET-KEY-1"),
     _tokens("web token", r"[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{4,4000}\.[A-Za-z0-9_-]{0,2000}", "eyJ"),
+    _tokens(
+        "service token",
+        r"[A-Za-z0-9_=+/.-]{20,1000}",
+        "ATCTT3",
+        "ATBB",
+        "nfp_",
+        "fo1_",
+        "fm1_",
+        "fm2_",
+        "fm1a_",
+        "fm1r_",
+    ),
+    _tokens(
+        "service token",
+        r"[A-Za-z0-9_=+/.-]{20,1000}",
+        "pscale_tkn_",
+        "pscale_pw_",
+        "pscale_oauth_",
+        "ops_eyJ",
+        "nvapi-",
+    ),
+    _tokens(
+        "service token",
+        r"[A-Za-z0-9_=+/.-]{20,1000}",
+        "NRAK-",
+        "NRII-",
+        "HRKU-",
+        "vercel_",
+        "glc_",
+        "squ_",
+        "sqp_",
+        "sqa_",
+    ),
+    _tokens(
+        "service token", r"[A-Za-z0-9_-]{22,255}", "sq0atp-", "sq0csp-", "tskey-auth-", "tskey-api-", "tskey-client-"
+    ),
+    _tokens(
+        "service token", r"[A-Za-z0-9_-]{22,255}", "bkua_", "bkct_", "bkpt_", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim."
+    ),
+    _tokens("service token", r"[A-Za-z0-9]{36,64}(?![A-Za-z0-9])", "pul-"),
+    _tokens("Square token", r"[A-Za-z0-9_-]{60}", "EAAA"),
+    _tokens("Twilio key", r"[0-9a-f]{32}(?![A-Za-z0-9])", "SK"),
+    _tokens("Mailgun key", r"[0-9a-f]{32}(?![A-Za-z0-9])", "key-"),
+    _tokens("Airtable token", r"[A-Za-z0-9]{14}\.[A-Za-z0-9]{64,80}", "pat"),
+    _tokens("page key", r"[A-Za-z0-9_.-]{16,255}", "palaver.key."),
+    _Shape(
+        "Terraform token", (".atlasv1.",), re.compile(rf"{_APART}[A-Za-z0-9]{{14}}\.atlasv1\.[A-Za-z0-9_=-]{{60,100}}")
+    ),
+    _Shape(
+        "Discord token",
+        (".",),
+        re.compile(
+            r"(?<![A-Za-z0-9_-])[MNO](?=[A-Za-z_-]{0,28}[0-9])[A-Za-z0-9_-]{23,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,45}"
+        ),
+    ),
+    _Shape(
+        "cookie", ("palaver_",), re.compile(rf"{_APART}palaver_[0-9]{{1,5}}=(?P<secret>[A-Za-z0-9_.=%~+/-]{{12,2000}})")
+    ),
     _Shape("private key", ("-----BEGIN ",), _KEY),
+    _Shape(
+        "token",
+        ("://",),
+        re.compile(
+            rf"https?://(?=[{_RUN}]{{0,64}}?[A-Za-z])(?=[A-Za-z_.%~+=-]{{0,64}}[0-9][A-Za-z_.%~+=-]{{0,64}}[0-9])"
+            r"(?P<secret>[A-Za-z0-9_.%~+=-]{16,1000})(?=@)"
+        ),
+    ),
+    _Shape(
+        "password",
+        ("curl", "wget"),
+        re.compile(
+            rf"(?i){_APART}(?:curl|wget){_GAP}[ \t](?:-u|--user|--proxy-user)[ \t=]{{0,2}}[\"']?[^\s:\"'$]{{1,64}}:"
+            rf"(?P<secret>{_WORD}{{4,100}})"
+        ),
+        exact=False,
+    ),
+    _Shape(
+        "password",
+        ("sshpass", "mysql", "mariadb"),
+        re.compile(
+            rf"(?i){_APART}(?:sshpass[ \t]{{1,2}}-p[ \t]{{0,2}}|(?:mysql|mysqldump|mysqladmin|mariadb){_GAP}[ \t]-p)[\"']?"
+            rf"(?P<secret>{_WORD}{{4,100}})"
+        ),
+        exact=False,
+    ),
+    _Shape(
+        "password",
+        ("login",),
+        re.compile(
+            rf"(?i){_APART}(?:machine[ \t]{{1,4}}[^\s]{{1,64}}|default)[ \t]{{1,4}}login[ \t]{{1,4}}[^\s]{{1,64}}"
+            rf"[ \t]{{1,4}}password[ \t]{{1,4}}(?P<secret>{_WORD}{{1,100}})"
+        ),
+        exact=False,
+    ),
+    _Shape(
+        "password",
+        (">",),
+        re.compile(
+            r"(?i)<(?:[a-z0-9]{1,20}[_-]){0,2}(?:password|passwd|passphrase|pwd|token|secret|(?:api|access|private|secret)-?_?key)>"
+            r"(?![$<{*\[(])(?P<secret>[^\s<>]{4,100})(?=</)"
+        ),
+    ),
     _Shape(
         "password",
         ("://",),
@@ -120,9 +240,9 @@ _SHAPES = (
     ),
     _Shape(
         "parameter",
-        ("?", "&"),
+        ("?", "&", "#"),
         re.compile(
-            r"(?i)[?&](?:access_?token|auth|api_?key|key|token|sig|signature|password|secret|x-amz-signature"
+            r"(?i)[?&#](?:access_?token|auth|api_?key|key|token|sig|signature|password|secret|x-amz-signature"
             r"|x-amz-security-token|code)=(?P<secret>[A-Za-z0-9_.%~+/-]{12,2000})"
         ),
     ),
@@ -130,16 +250,23 @@ _SHAPES = (
         "secret",
         _MARKERS,
         re.compile(
-            rf"(?i)(?:{_NAME}{_GIVES}(?:(?:bearer|basic|token)[ \t]{{1,2}})?|{_APART}(?:bearer|basic)[ \t]{{1,2}}){_VALUE}"
+            rf"(?i)(?:{_NAME}{_GIVES}(?:{_SCHEME})?|{_APART}(?:bearer|basic)[ \t]{{1,2}}|{_OPTION}|{_NETRC}){_VALUE}"
         ),
         exact=False,
     ),
 )
 
-_SCHEME = r"(?:bearer|basic|token)[ \t]{1,2}"
-_GIVING_NAME = re.compile(rf"(?i)(?:{_NAME}{_GIVES}(?:{_SCHEME})?|(?:bearer|basic)[ \t]{{1,2}})\Z")
-_OPEN_NAME = re.compile(rf"(?i)(?:{_NAME}(?:[\"']?[ \t]{{0,2}}|{_GIVES}(?:{_SCHEME})?)|(?:bearer|basic)[ \t]{{1,2}})\Z")
+# Whatever stands before a name, what is struck before it may leave the name apart.
+_OPEN_TELLING = re.sub(r"\(\?<[!=][^)]*\)", "", _NAME)
+_LEADS = rf"(?:bearer|basic)[ \t]{{1,2}}|{_OPTION.removeprefix(_NOT_WITHIN)}|{_NETRC}"
+_GIVING_NAME = re.compile(rf"(?i)(?:{_OPEN_TELLING}{_GIVES}(?:{_SCHEME})?|{_LEADS})\Z")
+_OPEN_NAME = re.compile(rf"(?i)(?:{_OPEN_TELLING}(?:\\?[\"']?[ \t]{{0,2}}|{_GIVES}(?:{_SCHEME})?)|{_LEADS})\Z")
+_OPEN_LINE = re.compile(
+    rf"(?i)(?:(?:{_PROGRAMS}|machine|default)[^\r\n]{{0,{_LINE_CHARS}}}|<(?:[a-z0-9_-]{{1,60}}>[^\s<>]{{0,100}}<?)?)\Z"
+)
+"""A line of a program that takes passwords, or an element, as far as it has come."""
 _NAME_CHARS = 120
+_LOOK_BACK_CHARS = _LINE_CHARS + 60
 
 
 def strike_shapes(text: str) -> str:
@@ -170,7 +297,9 @@ def open_from(text: str) -> int:
         # A password in an address may hold any character.
         found = min(found, word)
     # What leads up to a secret may be part of another: `a_key = b_key = …`, or a line of a private key.
-    while found > len(text) - KEY_CHARS:
+    for _ in range(LEADS):
+        if found <= len(text) - KEY_CHARS:
+            break
         earlier = _key_around(text, _name_before(text, found))
         if earlier == found:
             break
@@ -182,7 +311,12 @@ def _name_before(text: str, place: int) -> int:
     begin = max(0, place - _NAME_CHARS)
     is_given = text[place : place + 1] not in ("", "=", ":")
     name = (_GIVING_NAME if is_given else _OPEN_NAME).search(text[begin:place])
-    return _word_start(text, begin + name.start()) if name else place
+    found = begin + name.start() if name else place
+    begin = max(0, place - _LOOK_BACK_CHARS)
+    line = _OPEN_LINE.search(text[begin:place])
+    if line:
+        found = min(found, begin + line.start())
+    return _word_start(text, found) if found < place else place
 
 
 def _key_around(text: str, place: int) -> int:
