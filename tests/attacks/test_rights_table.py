@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import httpx
 import msgspec
@@ -19,15 +19,31 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from palaver.core.params import MODES
-from palaver.faces.rights import COMMANDS, FRAMES, ROUTES
-from palaver.people.authentication import ROLES, KeyRecord, Kind, token_hash
+from palaver.faces.chats import commands as chats
+from palaver.faces.native import socket as native_socket
+from palaver.faces.rights import CHAT_COMMANDS, COMMANDS, FOLLOWING, FRAMES, ROUTES
+from palaver.people.authentication import ROLES, KeyRecord, Kind, Role, token_hash
+from palaver.people.token_files import rotate_token, write_key_records
 from palaver.schema.commands import Command
 from tests.flows.served import WAIT_S, Served, http_client, serving
 
 pytestmark = pytest.mark.anyio
 
 KINDS: tuple[Kind, ...] = ("human", "agent", "observer")
-ASKING: tuple[Kind | None, ...] = (None, "observer", "agent", "human", "owner")
+Nobody = Literal["nobody", "revoked", "rotated", "malformed", "no bearer"]
+Asking = Kind | Nobody
+NOBODIES: tuple[Nobody, ...] = get_args(Nobody)
+ASKING: tuple[Asking, ...] = (*NOBODIES, "observer", "agent", "human", "owner")
+OWNERS_BEFORE = "o" * 43
+WRONG: dict[Nobody, dict[str, str]] = {
+    "nobody": {},
+    "revoked": {"Authorization": "Bearer revoked-token"},
+    "rotated": {"Authorization": f"Bearer {OWNERS_BEFORE}"},
+    "malformed": {"Authorization": "Bearer human-token agent-token"},
+    "no bearer": {"Authorization": "Basic aHVtYW4tdG9rZW4="},
+}
+REFUSED_UNKNOWN = (401, 429)
+"""The second after the tenth wrong token of a minute."""
 VOLATILE = re.compile(r"palaver\.db|\.db-|lock|server\.json|signed_out|sign")
 """Files that change with every read or by themselves: the log is compared by what it says."""
 REAL_PARTS = {"pid": "1", "conversation": "known", "trajectory": "known", "session_id": "known", "chat_id": "known"}
@@ -38,8 +54,17 @@ async def shared_server(folder: Path) -> AsyncIterator["Table"]:
     data = folder / "data"
     data.mkdir()
     records = [KeyRecord(name=kind, kind=kind, hash=token_hash(f"{kind}-token")) for kind in KINDS]
-    (data / "tokens.json").write_bytes(msgspec.json.encode(records))
+    revoked = KeyRecord(name="revoked", kind="human", hash=token_hash("revoked-token"))
+    write_key_records(data, [*records, revoked])
+    (data / "token").write_text(OWNERS_BEFORE)
+    (data / "token").chmod(0o600)
     async with serving(data) as server:
+        write_key_records(data, records)
+        rotate_token(data)
+        server.token = (data / "token").read_text().strip()
+        server.http.headers["Authorization"] = f"Bearer {server.token}"
+        # A token that nobody knows yet makes the server look at the files again.
+        assert (await server.http.get("/api/about")).status_code == 200
         await server.create(id="known", message="hello")
         await server.settled("known")
         table = Table(server, data)
@@ -53,9 +78,14 @@ class Table:
     server: Served
     data: Path
 
-    def client(self, kind: Kind | None) -> httpx.AsyncClient:
+    def headers(self, kind: Asking) -> dict[str, str]:
+        if kind in WRONG:
+            return WRONG[kind]
         token = self.server.token if kind == "owner" else f"{kind}-token"
-        return http_client(self.server.url, {} if kind is None else {"Authorization": f"Bearer {token}"})
+        return {"Authorization": f"Bearer {token}"}
+
+    def client(self, kind: Asking) -> httpx.AsyncClient:
+        return http_client(self.server.url, self.headers(kind))
 
     async def fingerprint(self) -> tuple[Any, ...]:
         app = self.server.app
@@ -68,7 +98,7 @@ class Table:
         agents = [msgspec.json.encode(entry) for entry in app.roster.entries(None)]
         return await app.log.position(), [(row.id, row.seq) for row in page.items], files, agents
 
-    async def ask(self, kind: Kind | None, operation: str) -> int:
+    async def ask(self, kind: Asking, operation: str) -> int:
         method, _, path = operation.partition(" ")
         path = re.sub(r"\{(\w+)\}", lambda part: REAL_PARTS.get(part[1], "known"), path)
         if method == "WEBSOCKET":
@@ -79,23 +109,26 @@ class Table:
         async with self.client(kind) as http, asyncio.timeout(WAIT_S), http.stream(method, path, **body) as answer:
             return answer.status_code
 
-    async def _handshake(self, kind: Kind | None, path: str) -> int:
-        token = self.server.token if kind == "owner" else f"{kind}-token"
-        headers = {} if kind is None else {"Authorization": f"Bearer {token}"}
+    async def _handshake(self, kind: Asking, path: str) -> int:
+        url = self.server.url.replace("http", "ws") + path
         try:
-            async with connect(self.server.url.replace("http", "ws") + path, additional_headers=headers):
+            async with connect(url, additional_headers=self.headers(kind)):
                 return 101
         except InvalidStatus as refused:
             return refused.response.status_code
 
 
-def expected(operation: str, kind: Kind | None) -> str:
+def roles_of(kind: Asking) -> frozenset[Role]:
+    return frozenset[Role]().union(*(roles for known, roles in ROLES.items() if known == kind))
+
+
+def expected(operation: str, kind: Asking) -> str:
     need = ROUTES[operation]
     if need == "open":
         return "let in"
-    if kind is None:
+    if kind in WRONG:
         return "unknown"
-    return "let in" if need == "signed_in" or need in ROLES[kind] else "refused"
+    return "let in" if need == "signed_in" or need in roles_of(kind) else "refused"
 
 
 NOT_BY_EVERYBODY = {("ASGI /mcp/human", "agent"), ("ASGI /mcp/assistant", "human")}
@@ -112,7 +145,7 @@ async def test_every_operation_is_refused_to_whom_the_table_refuses_it_and_chang
                 if wanted == "let in":
                     continue
                 status = await table.ask(kind, operation)
-                if status != (401 if wanted == "unknown" else 403):
+                if status not in (REFUSED_UNKNOWN if wanted == "unknown" else (403,)):
                     wrong.append(f"{operation} by {kind}: {status}")
         after = await table.fingerprint()
     assert wrong == []
@@ -248,6 +281,88 @@ async def _frame(table: Table, kind: Kind, frame: dict[str, Any]) -> str:
             while '"pong"' not in (line := str(await socket.recv())):
                 told += line
     return told
+
+
+# -- commands of chats, and frames of the native socket
+
+CHAT_BODIES: dict[str, dict[str, Any]] = {
+    "user_message": {"content": "hello"},
+    "retry_from_index": {"content": "x", "index": 999},
+    "regenerate": {},
+    "update_message": {"message_id": "none", "content": "x"},
+    "remove_message": {"message_id": "none"},
+    "truncate_messages": {"from_index": 999},
+    "set_params": {"patch": {"model": "other"}},
+    "abort": {},
+    "approve_tools": {"tool_call_ids": ["none"]},
+    "reject_tools": {"tool_call_ids": ["none"]},
+    "tool_decision": {"tool_call_id": "none", "accepted": True},
+    "tool_decisions": {"decisions": [{"tool_call_id": "none", "accepted": True}]},
+    "ide_tool_result": {"tool_call_id": "none", "content": "x"},
+    "branch_from_chat": {"source_chat_id": "known"},
+    "restore_from_trajectory": {"messages": []},
+    "restore_messages": {"messages": []},
+    "set_draft": {"text": "x"},
+    "clear_draft": {},
+}
+
+
+def tags_of(union: Any) -> set[str]:
+    return {str(kind.__struct_config__.tag) for kind in get_args(union)}
+
+
+def test_tables_have_exactly_what_the_readers_of_chats_and_of_the_native_socket_read() -> None:
+    assert set(CHAT_COMMANDS) == tags_of(chats.Asked) == set(CHAT_BODIES)
+    assert set(FOLLOWING) == tags_of(native_socket.Asked) == set(FOLLOWING_BODIES)
+
+
+@pytest.mark.parametrize("words", ["snake", "Camel"])
+async def test_every_command_of_chats_needs_the_role_of_its_row(tmp_path: Path, words: str) -> None:
+    async with shared_server(tmp_path) as table:
+        wrong: list[str] = []
+        for tag, body in CHAT_BODIES.items():
+            spelt = tag if words == "snake" else "".join(part.capitalize() for part in tag.split("_"))
+            for kind in ASKING:
+                before = await table.fingerprint()
+                async with table.client(kind) as http:
+                    answer = await http.post("/v1/chats/known/commands", json={"type": spelt, **body})
+                if kind in WRONG:
+                    refused, wanted = answer.status_code in REFUSED_UNKNOWN, True
+                else:
+                    refused = answer.status_code == 403 and "lacks the role" in answer.text
+                    wanted = CHAT_COMMANDS[tag] not in roles_of(kind)
+                if refused != wanted:
+                    wrong.append(f"{tag} by {kind}: {answer.status_code} {answer.text}")
+                if refused and await table.fingerprint() != before:
+                    wrong.append(f"{tag} by {kind} changed something")
+                await table.server.command("known", type="interrupt")
+    assert wrong == []
+
+
+FOLLOWING_BODIES: dict[str, dict[str, Any]] = {
+    "subscribe": {"conversation": "known"},
+    "unsubscribe": {"conversation": "known"},
+    "follow_list": {},
+    "ping": {"nonce": 1},
+}
+
+
+async def test_every_frame_of_the_native_socket_reads_and_changes_nothing(tmp_path: Path) -> None:
+    async with shared_server(tmp_path) as table:
+        before = await table.fingerprint()
+        wrong: list[str] = []
+        for kind in ("observer", "agent", "human", "owner"):
+            async with table.server.socket(**table.headers(kind)) as socket:
+                for tag, body in FOLLOWING_BODIES.items():
+                    await socket.say(type=tag, **body)
+                    await socket.say(type="ping", nonce=f"after {tag}")
+                    told = await socket.until(type="pong", nonce=f"after {tag}")
+                    lacks = any(line["type"] == "error" for line in told)
+                    if lacks != (FOLLOWING[tag] not in ROLES[kind]):
+                        wrong.append(f"{tag} by {kind}: {told}")
+        after = await table.fingerprint()
+    assert wrong == []
+    assert after == before
 
 
 # -- what an observer sees

@@ -1,8 +1,9 @@
 """Rights: one table of what each role may do through any face, and the guard that holds every route to it.
 
-A role (`keys.Role`) is held by a token; `read` < `send` < `decide` < `admin`. What a route, a command, a frame of the socket
-or a tool of an inbox needs stands here and nowhere else: the application asks `guard` before every route, and a route without
-a row keeps the server from starting. `core/decide/authority.py` says what a command may do beyond that, to what others said.
+A role (`authentication.Role`) is held by a token; `read` < `send` < `decide` < `admin`. What a route, a command, a frame of a
+socket, a tool of an inbox or a confidential field needs stands here and nowhere else: the application asks `guard` before every
+route, and a route without a row keeps the server from starting. `core/decide/authority.py` says what a command may do beyond
+that, to what others said.
 
 An observer (`read`) sees on every face the same: what the log says (conversations, requests, runs, missions, grants), and
 which agents, programs and settings there are. It sees no file of a project and nothing of an agent's record that its owner
@@ -203,7 +204,43 @@ FRAMES: Mapping[str, Role] = {
     "set_session_model": "send",
     "tool_interaction_response": "decide",
 }
-"""Every frame that a client may send over `/ws`. Over `/api/socket` everything only reads."""
+"""Every frame that a client may send over `/ws`."""
+
+FOLLOWING: Mapping[str, Role] = {
+    "subscribe": "read",
+    "unsubscribe": "read",
+    "follow_list": "read",
+    "ping": "read",
+}
+"""Every frame that a client may send over `/api/socket`."""
+
+CHAT_COMMANDS: Mapping[str, Role] = {
+    "user_message": "send",
+    "retry_from_index": "send",
+    "regenerate": "send",
+    "update_message": "send",
+    "remove_message": "send",
+    "truncate_messages": "send",
+    "set_params": "send",
+    "abort": "send",
+    "approve_tools": "decide",
+    "reject_tools": "decide",
+    "tool_decision": "decide",
+    "tool_decisions": "decide",
+    "ide_tool_result": "send",
+    "branch_from_chat": "send",
+    "restore_from_trajectory": "send",
+    "restore_messages": "send",
+    "set_draft": "decide",
+    "clear_draft": "decide",
+}
+"""Every command of `/v1/chats`, in its words. What it means in ours may need more: a bolder mode does."""
+
+Field = Literal["agents", "files", "secrets"]
+"""What not everybody reads: of an agent's record the prompt, commands, servers and allowances; the files of a project; the values
+of variables and headers in a record."""
+CONFIDENTIAL: Mapping[Field, Role | None] = {"agents": "decide", "files": "send", "secrets": None}
+"""Who reads it. None: nobody does, through any face."""
 
 Side = Literal["human", "assistant"]
 Act = Literal["read", "post", "yield"]
@@ -225,6 +262,11 @@ CAUTIOUS_MODES = (None, "plan", "ask")
 def require(principal: Principal, role: Role) -> None:
     if not principal.may(role):
         raise Forbidden(f"This token may not do that: it lacks the role “{role}”.", role=role)
+
+
+def may_read(principal: Principal, field: Field) -> bool:
+    need = CONFIDENTIAL[field]
+    return need is not None and principal.may(need)
 
 
 def role_for(command: Order) -> Role:

@@ -11,6 +11,7 @@ from palaver.agents.records import Wrong
 from palaver.errors import Invalid, NotFound
 from palaver.faces.http.body import JsonBody
 from palaver.faces.http.json_route import json_post
+from palaver.faces.rights import may_read
 from palaver.faces.server import Server, ServerParts
 from palaver.faces.stream.answer import StreamRequest, Success
 from palaver.faces.stream.projection import Json
@@ -126,14 +127,14 @@ def _agent(server: ServerParts, agent: str) -> Known:
 @get("/api/agents/list", operation_id="stream_list_agents", tags=["stream", "agents"])
 async def list_agents(request: StreamRequest, server: Server) -> AgentList:
     """All that can be used, and those whose file has a problem."""
-    whole = request.auth.may("decide")
+    whole = may_read(request.auth, "agents")
     return AgentList(agents=[agent_info(server, known, whole=whole) for known in server.agents.book.all()])
 
 
 @get("/api/agents/get", operation_id="stream_get_agent", tags=["stream", "agents"])
 async def get_agent(request: StreamRequest, server: Server, id: FromQuery[str]) -> AgentAnswer:
     """One of them. Its prompt, servers and allowances are told to people alone, as on every face."""
-    return AgentAnswer(agent=agent_info(server, _agent(server, id), whole=request.auth.may("decide")))
+    return AgentAnswer(agent=agent_info(server, _agent(server, id), whole=may_read(request.auth, "agents")))
 
 
 @json_post("/api/agents/create", "stream_create_agent", "stream", "agents")
