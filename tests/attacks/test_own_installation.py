@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -55,7 +54,7 @@ ATTACKS = {
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with the environment and the source of the server in it."""
     project = tmp_path / "project"
     environment = project / "parts/env/.venv"
@@ -155,7 +154,7 @@ def test_agent_programs_have_to_ask_in_every_mode_that_lets_them_edit(path: str,
     for describe, tool in ((describe_claude, "Edit"), (describe_claude, "Write"), (describe_pi, "edit")):
         spec, proposal = describe(tool, given, project)
         for mode in ("accept_edits", "auto"):
-            verdict = Policy(sandboxed=True).verdict(spec, proposal, mode, (), ())  # type: ignore[arg-type]
+            verdict = Policy(sandboxed=True).verdict(spec, proposal, mode, (), ())
             assert verdict.decision == "ask", (tool, mode)
 
 

@@ -1,6 +1,7 @@
 """Trust in a folder's settings for an agent program: bound to their bytes, given by the owner alone, gone with any change."""
 
 import os
+import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
@@ -12,6 +13,7 @@ from palaver.agents.program_settings import ProgramTrust
 from palaver.agents.trust import Trust
 from palaver.backends.base import Backend
 from palaver.backends.codex.backend import CodexBackend
+from palaver.backends.codex.backend import _project_folders as codex_folders
 from palaver.backends.pi.backend import PiBackend
 from palaver.backends.project_settings import (
     CLAUDE,
@@ -245,6 +247,48 @@ async def test_trusted_settings_are_read_until_they_change(name: str, canary: st
         assert turn.error is None
     assert canaries.ran == set()
     assert {path: path.read_bytes() for path in config} == config
+
+
+def _mark_root(folder: Path, marker: str) -> None:
+    if marker == ".git":
+        subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    else:
+        (folder / marker).mkdir()
+
+
+@pytest.mark.parametrize("marker", [".git", ".hg"])
+@pytest.mark.parametrize("trusted", ["", "mid", "mid/low", "mid/low/part"])
+async def test_codex_does_not_read_a_folder_that_was_trusted_in_codex_alone(
+    trusted: str, marker: str, tmp_path: Path
+) -> None:
+    """Each folder from the root of the project down, which the person's own markers name."""
+    canaries = Canaries(tmp_path / "ran")
+    async with stand(subjects.BY_NAME["codex"], tmp_path) as at_work:
+        top, config = at_work.place.project, at_work.place.home / ".codex" / "config.toml"
+        part = top / "mid" / "low" / "part"
+        part.mkdir(parents=True)
+        _mark_root(top, marker)
+        plant(top / trusted, canaries, git=False)
+        more = f'project_root_markers = [".git", ".hg"]\n{config.read_text()}'
+        config.write_text(f'{more}\n[projects."{top / trusted}"]\ntrust_level = "trusted"\n')
+        turn = await at_work.say("!say hello there", decide=deny, project=part)
+        assert turn.error is None
+    assert canaries.ran == set()
+
+
+@pytest.mark.parametrize("home", [None, "/top", "/top/mid", "/elsewhere"])
+def test_every_folder_above_the_project_is_named_to_codex(home: str | None, tmp_path: Path) -> None:
+    part = tmp_path / "top/mid/part"
+    part.mkdir(parents=True)
+    own = str(tmp_path) + home if home else None
+    every = {str(folder) for folder in (part, *part.parents)}
+    assert codex_folders(part, own, trusted=False) == ((), tuple(map(str, (part, *part.parents))))
+    covered, others = codex_folders(part, own, trusted=True)
+    assert {*covered, *others} == every
+    assert not {*covered} & {*others}
+    assert str(part) in covered
+    if home in ("/top", "/top/mid"):
+        assert own in others, "a hash covers nothing in the person's own home, or above it"
 
 
 # -- who may trust

@@ -319,6 +319,11 @@ def _holds_something(at: Path) -> bool:
         return True
 
 
+def folders_upward(project: Path, home: str | None) -> list[Path]:
+    """The folders whose settings a hash covers: the project and all that it lies in, up to the person's home. Blocking."""
+    return [folder for _, folder in _upward(project, home)]
+
+
 def _upward(project: Path, home: str | None) -> Iterator[tuple[str, Path]]:
     real = Path(os.path.realpath(project))
     own = Path(os.path.realpath(home)) if home else None

@@ -28,7 +28,7 @@ from palaver.backends.codex.turn import CodexTurn
 from palaver.backends.own_tools import offer_tools
 from palaver.backends.program_lookup import ProgramLookup
 from palaver.backends.program_pool import IDLE_S, Programs, Row
-from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, settings_of
+from palaver.backends.project_settings import CODEX, NoTrust, SettingsTrust, folders_upward, settings_of
 from palaver.clock import Clock
 from palaver.schema.events import KnownEvent
 from palaver.schema.records import AgentRecord, McpServer
@@ -75,10 +75,11 @@ class CodexBackend:
         shared = self._program_of(argv, environment, folder.trusted)
         # A turn that was stopped may still be leaving when the next one comes.
         async with lock, shared.use() as server:
-            folders = await asyncio.to_thread(_project_folders, turn.project)
+            home = self._environment.get("HOME")
+            covered, others = await asyncio.to_thread(_project_folders, turn.project, home, folder.trusted)
             wished = conduct_of(turn, self._judging.policy.full_enabled, self._judging.restricts(turn))
             servers = await asyncio.to_thread(_servers, turn, environment)
-            conduct = replace(wished, folders=folders, trusted=folder.trusted, servers=servers)
+            conduct = replace(wished, trusted=covered, untrusted=others, servers=servers)
             tools = offer_tools(self._others, turn)
             opened = await open_thread(server, turn, conduct, [tool.spec for tool in tools])
             # It listens from here on, with no wait between: a thread that nobody listens to may be let go.
@@ -122,8 +123,13 @@ def _start(argv: Sequence[str], environment: Mapping[str, str]) -> AbstractAsync
     return app_server(argv, environment, home if home.is_dir() else Path("/"))
 
 
-def _project_folders(project: Path) -> tuple[str, ...]:
-    """The folder as it is named and as it really is, and every folder above it that holds a repository. Blocking."""
+def _project_folders(project: Path, home: str | None, trusted: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The folder and every one above it, as named and as they really are: those that the person's trust covers, and the others.
+
+    All of them, because any may be what Codex looks up: it reads settings in each from the root of the project down, the
+    person's own markers say where that root is, and in Codex itself the person may have trusted any of them. Blocking.
+    """
     real = Path(os.path.realpath(project))
-    roots = [folder for folder in (real, *real.parents) if os.path.lexists(folder / ".git")]
-    return tuple(dict.fromkeys(map(str, (project, real, *roots))))
+    every = dict.fromkeys(map(str, (project, real, *project.parents, *real.parents)))
+    covered = {str(project), *map(str, folders_upward(project, home))} if trusted else set[str]()
+    return tuple(one for one in every if one in covered), tuple(one for one in every if one not in covered)

@@ -47,10 +47,10 @@ class Conduct:
     effort: str | None = None
     instructions: str | None = None
     servers: tuple[McpServer, ...] = ()
-    folders: tuple[str, ...] = ()
-    """Where Codex looks for whether a folder is trusted: the folder itself, and the repository that it lies in."""
-    trusted: bool = False
-    """A person has trusted the folder's settings for Codex."""
+    trusted: tuple[str, ...] = ()
+    """Folders that Codex may read settings from: a person has trusted exactly these files."""
+    untrusted: tuple[str, ...] = ()
+    """Folders that it may not, whatever its own settings say of them."""
 
     @property
     def grant(self) -> str:
@@ -78,14 +78,13 @@ class Conduct:
             "config": {
                 # Said of each thread: of a folder that it knows nothing of, Codex writes into its own config.toml that it is
                 # trusted, and starts what the folder's settings name (seen with 0.163).
-                "projects": {folder: {"trust_level": self._trust_level} for folder in self.folders or (self.cwd,)},
+                "projects": {
+                    **{folder: {"trust_level": "untrusted"} for folder in (self.cwd, *self.untrusted)},
+                    **{folder: {"trust_level": "trusted"} for folder in self.trusted},
+                },
                 **({"mcp_servers": dict(map(_server, self.servers))} if self.servers else {}),
             },
         }
-
-    @property
-    def _trust_level(self) -> str:
-        return "trusted" if self.trusted else "untrusted"
 
     def of_turn(self, before: object, model: str | None) -> dict[str, Any]:
         """What changed since the thread's last turn; the rest stays as its own configuration has it."""

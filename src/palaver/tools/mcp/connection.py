@@ -7,6 +7,7 @@ wrong is an AgentError with a sentence.
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,8 +31,8 @@ from mcp_types import ToolListChangedNotification as ListChanged
 from palaver.backends.process import to_the_end
 from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import AgentError, Exited, Invalid, NotInstalled, ProtocolBroken, TimedOut
-from palaver.journal import Journal
 from palaver.schema.records import McpServer
+from palaver.tools.mcp.error_output import ErrorOutput
 from palaver.tools.mcp.launch import prepare_server
 from palaver.tools.mcp.stdio import stdio
 from palaver.tools.redact import Redactor
@@ -47,7 +48,9 @@ TOOLS_LIMIT = 128
 
 T = TypeVar("T")
 
-logger = Journal(__name__)
+for _name in ("client", "mcp.client"):
+    # The package's own lines quote servers at length, without a limit and with their keys: what matters is said here.
+    logging.getLogger(_name).setLevel(logging.CRITICAL + 1)
 
 _BROKEN = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT, INVALID_REQUEST})
 """Errors after which a connection is no longer used: closed, hanging, or (over HTTP) a session the server has dropped."""
@@ -60,6 +63,8 @@ class Connection:
         self._server = server
         self._project = project
         self._programs = programs
+        secrets = {**environment, **server.environment, **server.headers}
+        self._output = ErrorOutput(server.name, Redactor(secrets))
         self._environment = environment
         self._client: Client | None = None
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -146,7 +151,7 @@ class Connection:
             if not self._ready.done():
                 self._ready.set_exception(_explained(failure, self._server))
             else:
-                logger.warning("a connection to an MCP server broke", server=self._server.name, error=_words(failure))
+                self._output.say("a connection to an MCP server broke", _words(failure))
         finally:
             self.broken = True
             self._client = None
@@ -165,8 +170,7 @@ class Connection:
         command, environment, folder = await asyncio.to_thread(
             prepare_server, server, self._project, self._environment, self._programs
         )
-        redactor = Redactor({**self._environment, **server.environment})
-        return stdio(command, folder, environment, server.name, redactor)
+        return stdio(command, folder, environment, self._output)
 
     async def _until_closed(self, client: Client) -> None:
         """Holds the connection open. Newer servers tell of changes only to those who listen."""
@@ -189,7 +193,7 @@ class Connection:
         if isinstance(message, ListChanged):
             self.stale = True
         elif isinstance(message, Exception):
-            logger.info("an MCP server sent what is no message", server=self._server.name, error=str(message)[:500])
+            self._output.say("an MCP server sent what is no message", str(message))
 
     # -- asking
 
@@ -206,7 +210,7 @@ class Connection:
             if cursor is None or len(tools) >= TOOLS_LIMIT:
                 break
         if len(tools) > TOOLS_LIMIT:
-            logger.warning("an MCP server has too many tools; the rest is left out", server=self._server.name)
+            self._output.say("an MCP server has too many tools", f"those beyond {TOOLS_LIMIT} are left out")
         return tuple(tools[:TOOLS_LIMIT])
 
     def _connected(self) -> Client:

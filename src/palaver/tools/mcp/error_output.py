@@ -1,7 +1,8 @@
-"""Rate-limited log of what an MCP server writes to its standard error.
+"""Rate-limited log of what an MCP server makes us log: its standard error, and whatever it says that is no message.
 
-Fed by `stdio.py`. A server is somebody else's program: it may write for ever, without line ends, and its own keys. A line
-is cut, redacted, and logged while there is room for it in its minute; the rest is counted and said in one line.
+The one way for words of a server into the journal, held by its connection and fed by `stdio.py` too. A server is somebody else's
+program: it may write for ever, without line ends, and its own keys. A line is cut, redacted, and logged while there is room for
+it in its minute; the rest is counted and said in one line.
 """
 
 import time
@@ -38,6 +39,14 @@ class ErrorOutput:
             self._end_line()
             self._extend(part)
 
+    def refuse(self, line: bytes) -> None:
+        """A line that should have been a message."""
+        self._log("an MCP server sent what is no message", line[:LINE_BYTES])
+
+    def say(self, message: str, text: str) -> None:
+        """Something about the server, in words that may be its own."""
+        self._log(message, text[:LINE_BYTES].encode(errors="replace"))
+
     def close(self) -> None:
         """The server has ended: what it said last counts, finished or not."""
         self._end_line()
@@ -48,8 +57,10 @@ class ErrorOutput:
 
     def _end_line(self) -> None:
         line, self._line = bytes(self._line), bytearray()
-        if not line.strip():
-            return
+        if line.strip():
+            self._log("an MCP server says", line)
+
+    def _log(self, message: str, line: bytes) -> None:
         now_s = self._now()
         if now_s - self._window_s >= WINDOW_S:
             self._say_left_out()
@@ -60,7 +71,7 @@ class ErrorOutput:
         self._logged += 1
         text = self._redactor.redact(line.decode(errors="replace"))
         shown = text if len(text) <= LOGGED_CHARS else f"{text[:LOGGED_CHARS]} …"
-        logger.info("an MCP server says", server=self._server, text=shown)
+        logger.info(message, server=self._server, text=shown)
 
     def _say_left_out(self) -> None:
         if self._left_out:

@@ -17,6 +17,7 @@ from palaver.journal import Journal
 from palaver.schema.records import AgentRecord, McpServer
 from palaver.tools.base import Tool
 from palaver.tools.mcp.tool import McpTool
+from palaver.tools.redact import Redactor
 
 if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
@@ -172,6 +173,8 @@ class _Server:
         await connection.close()
 
     def _failed(self, why: str) -> None:
+        # Words of the server may be among them, and with them its keys.
+        why = Redactor({**self._environment, **self._record.environment, **self._record.headers}).redact(why)
         if self.problem != why:
             logger.warning("an MCP server cannot be used", server=self._record.name, reason=why)
         self.problem = why

@@ -1,6 +1,7 @@
 """An MCP server as a child process, started by the one runner: what an MCP client reads from and writes to.
 
-Called by `connection.py`. A message is a line of JSON on stdin and stdout; what the server says on stderr goes to the log.
+Called by `connection.py`. A message is a line of JSON on stdin and stdout; what else it says goes to the journal, through
+`error_output.py` alone.
 The process, and all that it starts, ends with the connection and with the server.
 """
 
@@ -16,16 +17,12 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from palaver.backends.process import Child, spawn
-from palaver.journal import Journal
 from palaver.tools.mcp.error_output import ErrorOutput
-from palaver.tools.redact import Redactor
 
 MESSAGE_BYTES = 32 * 1024 * 1024
 """More in one line is no message but a runaway: results hold at most some images."""
 GRACE_S = 0.5
 """Between the end of a server's input, which asks it to end, and the stop that makes it."""
-
-logger = Journal(__name__)
 
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
@@ -33,7 +30,7 @@ Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[Sess
 
 @asynccontextmanager
 async def stdio(
-    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], name: str, redactor: Redactor
+    argv: Sequence[str], cwd: Path, environment: Mapping[str, str], output: ErrorOutput
 ) -> AsyncGenerator[Streams, None]:
     """The streams of a running server. The read stream ends when the server does."""
     async with (
@@ -42,7 +39,7 @@ async def stdio(
     ):
         into_session, from_server = anyio.create_memory_object_stream[Incoming](0)
         to_server, out_of_session = anyio.create_memory_object_stream[SessionMessage](0)
-        tasks.start_soon(_listen, child, into_session, name, redactor)
+        tasks.start_soon(_listen, child, into_session, output)
         tasks.start_soon(_speak, child, out_of_session)
         try:
             yield from_server, to_server
@@ -60,27 +57,33 @@ async def stdio(
             out_of_session.close()
 
 
-async def _listen(child: Child, into_session: MemoryObjectSendStream[Incoming], name: str, redactor: Redactor) -> None:
+async def _listen(child: Child, into_session: MemoryObjectSendStream[Incoming], output: ErrorOutput) -> None:
     waiting = bytearray()
     gone = False
     async with into_session, contextlib.aclosing(child.chunks()) as chunks:
-        with contextlib.closing(ErrorOutput(name, redactor)) as errors:
+        with contextlib.closing(output):
             async for stream, chunk in chunks:
                 if stream == "stderr":
-                    errors.take(chunk)
+                    output.take(chunk)
                     continue
                 *lines, rest = (waiting + chunk).split(b"\n")
                 waiting = bytearray(rest)
                 for line in filter(None, map(bytes, lines)):
                     if gone:
                         continue
+                    message = _message(line)
+                    if message is None:
+                        output.refuse(line)
+                        # Others get their turn: a flood is read as fast as it comes.
+                        await asyncio.sleep(0)
+                        continue
                     try:
-                        await into_session.send(_message(line))
+                        await into_session.send(message)
                     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
                         # The session has ended; what is still said is read so that the server can end too.
                         gone = True
                 if len(waiting) > MESSAGE_BYTES:
-                    logger.warning("an MCP server sent a line without an end; it is given up", server=name)
+                    output.say("an MCP server is given up", f"a line of more than {MESSAGE_BYTES:,} bytes")
                     return
 
 
@@ -91,8 +94,8 @@ async def _speak(child: Child, out_of_session: MemoryObjectReceiveStream[Session
             await child.write(text.encode() + b"\n")
 
 
-def _message(line: bytes) -> Incoming:
+def _message(line: bytes) -> SessionMessage | None:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:
-        return error
+    except ValueError:
+        return None

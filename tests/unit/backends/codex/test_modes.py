@@ -75,8 +75,11 @@ def test_tool_servers_are_named_as_codex_names_them() -> None:
 
 
 def test_folder_is_untrusted_for_codex_unless_a_person_trusted_it() -> None:
-    asked = replace(conduct(turn()), folders=("/repository/part", "/repository"))
+    asked = replace(conduct(turn()), cwd="/repository/part", untrusted=("/repository/part", "/repository", "/"))
     untrusted, trusted = {"trust_level": "untrusted"}, {"trust_level": "trusted"}
-    assert asked.of_thread()["config"]["projects"] == {"/repository/part": untrusted, "/repository": untrusted}
-    said = replace(asked, trusted=True).of_thread()["config"]["projects"]
-    assert said == {"/repository/part": trusted, "/repository": trusted}
+    said = asked.of_thread()["config"]["projects"]
+    assert said == {"/repository/part": untrusted, "/repository": untrusted, "/": untrusted}
+    said = replace(asked, trusted=("/repository/part", "/repository"), untrusted=("/",)).of_thread()["config"][
+        "projects"
+    ]
+    assert said == {"/repository/part": trusted, "/repository": trusted, "/": untrusted}
