@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.backends.script.script import Step, Tool
+from palaver.backends.script.script import Ask, Step, Tool
 from palaver.cli.support.reading import GOES_ON, rows_of
 from palaver.cli.support.request_prompt import describe_request
 from palaver.schema.view import Plan, PlanItem, Question, QuestionOption, Request
@@ -130,6 +130,19 @@ async def test_whoever_leaves_before_the_end_has_allowed_nothing(tmp_path: Path,
             assert await terminal.ended() == 7
             assert "Nothing was answered." in terminal.shown
         assert EVIL in (await palaver(data, "requests", "--url", server.url))[1]
+
+
+async def test_latest_question_is_shown_before_an_answer_given_in_the_order_is_sent(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    async with serving(data, [Ask(question("preview", EVIL).questions)]) as server:
+        where = ("--url", server.url)
+        await palaver(data, "send", "go", "--folder", str(made(tmp_path / "work")), *where)
+        for answer, code in (("n\n", 7), ("y\n", 0)):
+            async with in_terminal(data, "requests", "answer", "last", "--option", "1", *where) as terminal:
+                await terminal.until("Send this answer?")
+                assert EVIL in terminal.shown
+                terminal.type(answer)
+                assert await terminal.ended() == code
 
 
 # -- settings of a folder

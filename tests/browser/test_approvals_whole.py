@@ -1,17 +1,20 @@
 """An approval on the page shows everything that it approves, and is allowed only once its end has been in sight."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
 from playwright.async_api import Locator, expect
 
+from palaver.schema.events import RequestOpened, ToolCalled
+from palaver.schema.view import Plan, PlanItem, Question, QuestionOption
 from tests.browser.looks import SCHEMES, axe_findings, fits, picture, stands_still
 from tests.browser.served import Palaver
+from tests.browser.test_hostile import begun, watching
 from tests.browser.visitor import PHONE, Visitor, Visitors
 
 EVIL = "echo the-very-end"
-UNREAD = "Read to the end before you allow it"
+UNREAD = "Read to the end before you answer"
 
 PADDED: dict[str, Callable[[], str]] = {
     "blank lines": lambda: f"ls{chr(10) * 5000}{EVIL}",
@@ -173,3 +176,99 @@ async def test_approval_reads_well_in_every_light_and_on_a_phone(
             await picture(ada.page, f"approval-{name}-{scheme}-{'phone' if size else 'desktop'}", scheme)
         await fits(ada.page)
         await deny(ada)
+
+
+HIDDEN_IN_MARKDOWN = (
+    f"1. Tidy the README.\n\n[step 2]: <{EVIL}>\n\n[//]: # ({EVIL})\n\n"
+    f'2. See [the docs](https://good.example "{EVIL}").\n\n```sh {EVIL}\nls\n```\n\n<!-- {EVIL} -->\n'
+)
+WORDS = "\n".join(f"- step {number}" for number in range(200))
+
+
+def plan(text: str, summary: str = "Tidy up") -> RequestOpened:
+    steps = (PlanItem(title="Tidy the README", description="Only its first part."), PlanItem(title="Test it"))
+    return RequestOpened(request="r1", kind="plan", plan=Plan(summary=summary, items=steps, text=text))
+
+
+def asking(**fields: str) -> RequestOpened:
+    first = QuestionOption(label="Yes", description=fields.get("description"), preview=fields.get("preview"))
+    asked = Question(question=fields.get("question", "Go on?"), options=(first, QuestionOption(label="No")))
+    return RequestOpened(request="r1", kind="question", questions=(asked,))
+
+
+def in_conversation(request: RequestOpened) -> Sequence[bytes]:
+    log = begun("judged")
+    log.add(ToolCalled(message="m2", block=0, call="c1", name="plan", input={}), request)
+    return log.lines
+
+
+async def test_plan_shows_what_markdown_would_leave_out(visitors: Visitors) -> None:
+    async with watching(visitors, in_conversation(plan(HIDDEN_IN_MARKDOWN))) as watched:
+        card = watched.visitor.page.locator(".request")
+        await expect(card).to_contain_text("Tidy up")
+        assert (await card.inner_text()).count(EVIL) == HIDDEN_IN_MARKDOWN.count(EVIL)
+
+
+async def test_summary_of_a_plan_keeps_its_lines_and_folds_its_padding(visitors: Visitors) -> None:
+    request = plan("", summary=f"Tidy the README.{chr(10) * 4000}Then {EVIL}")
+    async with watching(visitors, in_conversation(request)) as watched:
+        card = watched.visitor.page.locator(".request")
+        await expect(card.locator(".exact-line", has_text=EVIL)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("request_", [plan(f"{WORDS}\n{EVIL}"), plan("", f"{WORDS}\n{EVIL}")], ids=["text", "summary"])
+async def test_plan_is_approved_only_after_its_end_was_in_sight(visitors: Visitors, request_: RequestOpened) -> None:
+    async with watching(visitors, in_conversation(request_)) as watched:
+        card = watched.visitor.page.locator(".request")
+        approve = card.get_by_role("button", name="Approve")
+        await expect(approve).to_have_attribute("aria-disabled", "true")
+        await expect(card.locator(".reader-more")).to_contain_text("more rows")
+        await card.locator(".request-exact").focus()
+        await watched.visitor.press("End")
+        await expect(approve).not_to_have_attribute("aria-disabled", "true")
+
+
+@pytest.mark.parametrize("place", ["question", "description", "preview"])
+async def test_question_is_answered_only_after_its_end_was_in_sight(visitors: Visitors, place: str) -> None:
+    async with watching(visitors, in_conversation(asking(**{place: f"{WORDS}\n{EVIL}"}))) as watched:
+        card = watched.visitor.page.locator(".request")
+        send = card.get_by_role("button", name="Answer")
+        await expect(card.locator(".reader-more")).to_contain_text("more rows")
+        await card.get_by_role("radio").first.dispatch_event("click")
+        await expect(send).not_to_have_attribute("disabled", "")
+        await expect(send).to_have_attribute("aria-disabled", "true")
+        await send.click(force=True)
+        await expect(card.get_by_role("status")).to_contain_text(UNREAD)
+        await card.locator(".request-scroll").evaluate("node => node.scrollTo(0, node.scrollHeight)")
+        await expect(send).not_to_have_attribute("aria-disabled", "true")
+
+
+@pytest.mark.parametrize("place", ["question", "description", "preview"])
+@pytest.mark.parametrize("padding", ["\n" * 4000, " " * 9000, "\u3164" * 2000], ids=["lines", "spaces", "fillers"])
+async def test_padded_question_is_in_sight_at_once(visitors: Visitors, place: str, padding: str) -> None:
+    async with watching(visitors, in_conversation(asking(**{place: f"Go?{padding}{EVIL}"}))) as watched:
+        await expect(watched.visitor.page.get_by_text(EVIL)).to_be_in_viewport()
+
+
+@pytest.mark.parametrize(
+    ("name", "request_"),
+    [
+        ("plan", plan(HIDDEN_IN_MARKDOWN)),
+        ("long-plan", plan(WORDS)),
+        ("question", asking(question="Go on?\nIt takes an hour.", description="An hour from now", preview="make all")),
+        ("long-question", asking(question=WORDS)),
+    ],
+)
+async def test_plans_and_questions_read_well_in_every_light_and_on_a_phone(
+    visitors: Visitors, name: str, request_: RequestOpened
+) -> None:
+    async with watching(visitors, in_conversation(request_)) as watched:
+        page = watched.visitor.page
+        await expect(page.locator(".request")).to_be_visible()
+        for width, height in ((1440, 900), PHONE):
+            await page.set_viewport_size({"width": width, "height": height})
+            await stands_still(page)
+            for scheme in SCHEMES:
+                assert await axe_findings(page, scheme) == []
+                await picture(page, f"asked-{name}-{scheme}-{width}", scheme)
+            await fits(page)

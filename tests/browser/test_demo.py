@@ -61,7 +61,7 @@ async def test_plan_is_approved_and_worked_off_in_sight(guest: Visitor) -> None:
     await guest.page.add_init_script(WATCHED)
     await guest.begin("plan")
     card = guest.page.get_by_role("region", name="The agent proposes a plan")
-    await expect(card.get_by_role("listitem")).to_have_count(4)
+    await expect(card.locator(".is-label")).to_have_count(4)
     await card.get_by_role("button", name="Approve").click()
     plan = guest.page.get_by_role("region", name="Plan", exact=True)
     await expect(plan).to_contain_text("4 of 4 done")

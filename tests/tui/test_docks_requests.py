@@ -395,7 +395,7 @@ async def test_a_plan_is_approved_in_the_mode_that_is_chosen() -> None:
     app = DockApp()
     async with app.run_test() as pilot:
         await shown(app, pilot, plan_request(), turn=None)
-        await until(pilot, lambda: "○ Cut it out" in said(app))
+        await until(pilot, lambda: "1. Cut it out" in said(app))
         await pilot.press("f6", "m", "alt+1")
         approved = ResolveRequest(request="p-1", verdict="allow", input={"mode": "accept_edits"})
         await reads(pilot, lambda: app.orders(ResolveRequest), [approved])

@@ -49,7 +49,7 @@ export const asking = {
     cancel: "Cancel",
     resolving: "Sending your answer …",
     notYours: "Somebody who may decide must answer this: you are signed in with fewer rights.",
-    unread: "Read to the end before you allow it: what is left is below.",
+    unread: "Read to the end before you answer: what is left is below.",
     rowsMore: (n: number) => `${n.toLocaleString("en")} more ${n === 1 ? "row" : "rows"}`,
     tooSoon: "This had only just come, so your press was not taken for an answer. Press again.",
     failed: "Your answer did not arrive. Try again.",

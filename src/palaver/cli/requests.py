@@ -139,7 +139,7 @@ def answer(
     async def send(client: "Client") -> "tuple[WaitingRequest, Accepted]":
         waiting = await resolve_id.request(client, request)
         # The latest one may have come a moment ago; one that is named by its id was listed in full.
-        if request in resolve_id.LATEST and word in ("allow", "always") and is_interactive():
+        if request in resolve_id.LATEST and word != "deny" and is_interactive():
             await confirm(waiting.request)
         return waiting, await client.command(waiting.conversation, resolution(waiting.request, wish))
 

@@ -59,13 +59,13 @@ export function planLines(plan: Pick<Plan, "summary" | "text"> & { items: readon
     lines.push({ kind: "label", pieces: [`${at + 1}. ${first}`] }, ...rest.map((line): Shown => ({ kind: "plain", pieces: [line] })));
     if (description) lines.push(...plain(visible(description)));
   });
-  if (plan.text && plan.text !== plan.summary) lines.push(...plain(visible(plan.text)));
+  if (plan.text && plan.text !== plan.summary) lines.push({ kind: "plain", pieces: [""] }, ...plain(visible(plan.text)));
   return [...fold(lines), ...hosts(lines)];
 }
 
-/** Whether a command lets something happen that was asked for. */
+/** Whether a command lets something happen that was asked for; an answer to a question may. */
 export function allows(command: CommandBody): boolean {
-  if (command.type === "resolve_request") return command.verdict === "allow";
+  if (command.type === "resolve_request") return command.verdict === "allow" || (command.answers ?? []).length > 0;
   return command.type === "decide_tools" && (command.accepted === true || (command.decisions ?? []).some(({ accepted }) => accepted));
 }
 

@@ -199,7 +199,8 @@ async def ask(request: Request) -> ResolveRequest:
 
 async def confirm(request: Request) -> None:
     """Shows what would be allowed and asks whether it is meant. Raises Conflict unless the answer is yes."""
-    if not await is_confirmed(describe_request(request), "Allow this?"):
+    question = "Send this answer?" if request.kind == "question" else "Allow this?"
+    if not await is_confirmed(describe_request(request), question):
         raise Conflict("Nothing was answered.")
 
 

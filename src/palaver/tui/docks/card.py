@@ -77,9 +77,6 @@ class RequestCard(Vertical, can_focus=True):
             super().__init__()
             self.by = by
 
-    asks_to_allow: ClassVar[bool] = True
-    """An answer may allow something; a question's cannot."""
-
     def __init__(self, asked: Asked, clock: Clock) -> None:
         super().__init__(classes="region")
         self.asked = asked
@@ -175,7 +172,7 @@ class RequestCard(Vertical, can_focus=True):
         self.query_one(".bar", KeyLine).show(self._keys())
         note = self.query_one(".note", Static)
         waits = "" if self.may_answer else docks.Approval.NOT_YOURS
-        left = self.reading.left if self.asks_to_allow and self.may_answer else 0
+        left = self.reading.left if self.may_answer else 0
         unread = docks.Approval.unread(left) if left else ""
         told = docks.Approval.RESOLVING if self._is_sending else self.failed or waits or unread
         note.update(Content(visible(told)))
@@ -223,11 +220,16 @@ class RequestCard(Vertical, can_focus=True):
 
     def order(self, command: Command) -> None:
         """Every answer goes through here: none allows what was not there to be read."""
-        if allows(command) and self.is_heard and not self.reading.may_allow:
-            self.failed = docks.Approval.unread(self.reading.left)
-            self.retell()
-            return
-        self.post(Order(self.asked.conversation, command, refused=self.refused))
+        if not allows(command) or self.is_read_to_its_end():
+            self.post(Order(self.asked.conversation, command, refused=self.refused))
+
+    def is_read_to_its_end(self) -> bool:
+        """Else it says so."""
+        if not self.is_heard or self.reading.may_allow:
+            return True
+        self.failed = docks.Approval.unread(self.reading.left)
+        self.retell()
+        return False
 
     def post(self, answer: Order | Send) -> None:
         """Send the one answer, if it is heard."""
@@ -305,9 +307,12 @@ class RequestCard(Vertical, can_focus=True):
 
 
 def allows(command: Command) -> bool:
+    """Whether it lets something happen that was asked for; an answer to a question may."""
     match command:
         case ResolveRequest(verdict="allow") | DecideTools(accepted=True):
             return True
+        case ResolveRequest(answers=answers):
+            return len(answers) > 0
         case DecideTools(decisions=decisions):
             return any(decision.accepted for decision in decisions)
         case _:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widgets import Input, Static
 
 from palaver.clock import Clock
+from palaver.core.text.approval_text import Shown, approval_lines, plan_lines
 from palaver.schema.commands import ResolveRequest
 from palaver.schema.view import Plan, PlanItem, State
 from palaver.tui.docks.card import RequestCard, digit_key
@@ -16,7 +16,7 @@ from palaver.tui.docks.keyline import Key
 from palaver.tui.docks.request_choice import Asked
 from palaver.tui.keys import Digit
 from palaver.tui.text import docks, words
-from palaver.tui.text.safe import prose, visible
+from palaver.tui.text.safe import visible
 
 GOING_ON: Final = ("ask", "accept_edits")
 """How a plan may be carried out. Wider modes are chosen for the conversation, not in passing."""
@@ -64,16 +64,9 @@ class PlanCard(RequestCard):
         super().__init__(asked, clock)
         self.mode = 0
 
-    def compose_body(self) -> ComposeResult:
-        plan = self.asked.request.plan
-        if plan is None:
-            yield Static(Content(prose(self.asked.request.preview or "")))
-            return
-        yield Static(Content.styled(visible(plan.summary), "bold"))
-        if plan.items:
-            yield Static(items_content(plan.items))
-        if plan.text:
-            yield Static(Content(prose(plan.text)))
+    def lines(self) -> list[Shown]:
+        request = self.asked.request
+        return plan_lines(request.plan) if request.plan is not None else approval_lines(request.preview, None)
 
     def choices(self) -> list[Key]:
         said = docks.PlanRequest

@@ -13,6 +13,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from palaver.core.text.approval_text import folded_text
 from palaver.core.text.special_blocks import answer_text
 from palaver.schema.commands import Answer, ResolveRequest
 from palaver.schema.view import Question
@@ -22,7 +23,6 @@ from palaver.tui.docks.keyline import Key
 from palaver.tui.intents import Send
 from palaver.tui.keys import Digit
 from palaver.tui.text import docks
-from palaver.tui.text.safe import visible
 
 
 class OneQuestion(Vertical):
@@ -43,13 +43,14 @@ class OneQuestion(Vertical):
 
     def compose(self) -> ComposeResult:
         question = self.question
-        header = f"{visible(question.header)}: " if question.header else ""
+        header = f"{folded_text(question.header)}: " if question.header else ""
         many = f"  {docks.Question.MANY}" if question.multi_select else ""
-        parts = [(header, "$ink-soft"), (visible(question.question), "bold"), (many, "$ink-faint")]
+        parts = [(header, "$ink-soft"), (folded_text(question.question), "bold"), (many, "$ink-faint")]
         yield Static(Content.assemble(*parts), classes="asked")
         if question.options:
             options = [
-                Choice(option.label, option.description or "", option.preview or "") for option in question.options
+                Choice(*map(folded_text, (option.label, option.description or "", option.preview or "")))
+                for option in question.options
             ]
             yield Choices([*options, Choice(docks.Question.OTHER)], many=question.multi_select)
         own = Input(placeholder=docks.Question.OTHER_LABEL, classes="own")
@@ -68,11 +69,11 @@ class OneQuestion(Vertical):
     def wants_own(self) -> bool:
         return not self.question.options or len(self.question.options) in self._chosen
 
-    def follow_choice(self) -> None:
-        """Whoever chose to write goes on writing."""
+    def follow_choice(self, *, is_read: bool) -> None:
+        """Whoever chose to write goes on writing. What has not been read is not passed over on the way."""
         self.own.display = self.wants_own
         if self.wants_own and self.question.options and not self.own.value:
-            self.own.focus()
+            self.own.focus(scroll_visible=is_read)
 
     @property
     def answer(self) -> Answer | None:
@@ -84,12 +85,12 @@ class OneQuestion(Vertical):
         return Answer(question_index=self.at, selected=selected, custom_text=own or None)
 
     def focus_first(self) -> None:
-        (self.query_one(Choices) if self.question.options else self.own).focus()
+        # Its beginning comes into sight, never its end: what stands between has not been read.
+        (self.query_one(Choices) if self.question.options else self.own).focus(scroll_visible=False)
+        self.scroll_visible(top=True, animate=False)
 
 
 class QuestionCard(RequestCard):
-    asks_to_allow = False
-
     DEFAULT_CSS = """
     QuestionCard .body { max-height: 45vh; padding: 0; }
     """
@@ -135,11 +136,11 @@ class QuestionCard(RequestCard):
 
     def on_choices_changed(self, event: Choices.Changed) -> None:
         event.stop()
-        self._of(event.choices).follow_choice()
+        self._of(event.choices).follow_choice(is_read=self.reading.may_allow)
 
     def on_choices_ready(self, event: Choices.Ready) -> None:
         event.stop()
-        self._of(event.choices).follow_choice()
+        self._of(event.choices).follow_choice(is_read=self.reading.may_allow)
         if not self._of(event.choices).wants_own or self._of(event.choices).answer:
             self.action_send()
 
@@ -184,7 +185,8 @@ class WrittenQuestionCard(QuestionCard):
     def send(self, answers: tuple[Answer, ...]) -> None:
         chosen = [(*answer.selected, *((answer.custom_text,) if answer.custom_text else ())) for answer in answers]
         text = answer_text(self.asked.request.questions, chosen)
-        self.post(Send(self.asked.conversation, text, refused=self.refused))
+        if self.is_read_to_its_end():
+            self.post(Send(self.asked.conversation, text, refused=self.refused))
 
     def action_skip(self) -> None:
         if self.is_heard:

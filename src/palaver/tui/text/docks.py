@@ -74,7 +74,7 @@ class Approval:
     RESOLVING = "Sending your answer …"
     FAILED = "Your answer did not arrive. Try again."
     NOT_YOURS = "Somebody who may decide must answer this: you are signed in with fewer rights."
-    UNREAD = "Read to the end before you allow it:"
+    UNREAD = "Read to the end before you answer:"
     NOT_SHOWN = "It is not on the screen yet. Press again."
     SPEND_LABEL = "Spending limit reached"
     SPEND_YES = "Go on"

@@ -109,17 +109,18 @@ export function ExactAll({ requests, heading, onReading }: ExactAllProps) {
 interface ExactLinesProps {
   parts: readonly { key: string; heading?: ReactNode; lines: readonly Shown[] }[];
   label: string;
+  className?: string;
   onReading: (reading: Reading) => void;
 }
 
 /** Texts to be read to their end, laid out as they are come to. */
-export function ExactLines({ parts, label, onReading }: ExactLinesProps) {
+export function ExactLines({ parts, label, className = "request-exact", onReading }: ExactLinesProps) {
   const [limit, setLimit] = useState(PIECE_LINES);
   const total = parts.reduce((sum, { lines }) => sum + lines.length, 0);
   const onMore = useCallback(() => setLimit((now) => now + PIECE_LINES), []);
   let room = limit;
   return (
-    <Reader label={label} className="request-exact" pending={Math.max(0, total - limit)} onMore={onMore} onReading={onReading}>
+    <Reader label={label} className={className} pending={Math.max(0, total - limit)} onMore={onMore} onReading={onReading}>
       {parts.map(({ key, heading, lines }) => {
         const shown = lines.slice(0, Math.max(0, room));
         room -= lines.length;

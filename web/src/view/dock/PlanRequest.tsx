@@ -1,18 +1,15 @@
 /** A plan the agent proposes: approve it, say what should change, or reject it. */
 
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { text } from "../../text";
 import { asking } from "../../text.asking";
-import { renderMarkdown } from "../../model/markdown";
+import { approvalLines, planLines } from "../../model/approvaltext";
 import { Icon } from "../controls/Icon";
-import { plainly } from "../controls/visible";
 import { usePicked, useStore } from "../store";
-import { Markdown } from "../transcript/Markdown";
 import { AnswerButton } from "./AnswerButton";
 import { Expiry } from "./Approval";
-import { Reader } from "./Exact";
+import { ExactLines } from "./Exact";
 import { NoteForm } from "./NoteForm";
-import { PlanItems } from "./PlanLine";
 import { useAnswerKeys, type RequestProps } from "./RequestCard";
 
 /** How a plan may be carried out. Wider modes are chosen beside the message box, not in passing. */
@@ -42,7 +39,9 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
   );
   useAnswerKeys(keyed, onDigit);
 
-  const { plan } = request;
+  const { plan, preview } = request;
+  // As it was written: what Markdown leaves out would be approved unseen.
+  const parts = useMemo(() => [{ key: "plan", lines: plan ? planLines(plan) : approvalLines(preview, null) }], [plan, preview]);
   return (
     <>
       <h2 className="request-heading">
@@ -50,12 +49,7 @@ export function PlanRequest({ id, request, agent, hearing, keyed, reply, onTooSo
         <span>{asking.planRequest.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
-      <Reader label={asking.plan.heading} onReading={onReading}>
-        {plan && <p className="plan-summary">{plainly(plan.summary)}</p>}
-        {plan && plan.items.length > 0 && <PlanItems items={plan.items} />}
-        {plan?.text && <Markdown place={`plan:${request.id}`} parts={renderMarkdown(plan.text)} />}
-        {!plan && request.preview && <p className="plan-summary">{plainly(request.preview)}</p>}
-      </Reader>
+      <ExactLines parts={parts} label={asking.plan.heading} className="request-exact is-prose" onReading={onReading} />
       {resting && !revising && (
         <fieldset className="choice-line">
           <legend>{asking.planRequest.mode}</legend>

@@ -1,11 +1,12 @@
 /** Questions of an agent: choose one or several, or answer in your own words. Nothing is chosen for you. */
 
 import { useId, useState } from "react";
+import { foldedText } from "../../model/approvaltext";
 import type { Question } from "../../protocol/events.gen";
 import { asking } from "../../text.asking";
 import { Icon } from "../controls/Icon";
-import { visible } from "../controls/visible";
 import { Expiry } from "./Approval";
+import { Reader } from "./Exact";
 import type { RequestProps } from "./RequestCard";
 
 export interface Choice {
@@ -25,7 +26,7 @@ export function firstChoices(questions: readonly Question[]): Choice[] {
   return questions.map((question) => (question.options.length === 0 ? { selected: [], own: "" } : NOTHING));
 }
 
-export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
+export function QuestionCard({ request, agent, hearing, reply, read, onReading }: RequestProps) {
   const { questions } = request;
   const [choices, setChoices] = useState(() => firstChoices(questions));
   const complete = questions.every((_, at) => isAnswered(choices[at] ?? NOTHING));
@@ -52,7 +53,7 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
         <span>{asking.question.asks(agent)}</span>
         {request.expires_at !== null && <Expiry at={request.expires_at} />}
       </h2>
-      <div className="request-scroll">
+      <Reader label={asking.question.label} onReading={onReading}>
         {questions.map((question, at) => (
           <OneQuestion
             key={at}
@@ -61,9 +62,15 @@ export function QuestionCard({ request, agent, hearing, reply }: RequestProps) {
             onChange={(choice) => setChoices(choices.with(at, choice))}
           />
         ))}
-      </div>
+      </Reader>
       <div className="request-bar">
-        <button type="submit" className="button primary" disabled={!complete || hearing !== "open"}>
+        <button
+          type="submit"
+          className="button primary"
+          disabled={!complete || hearing !== "open"}
+          aria-disabled={!read || undefined}
+          title={read ? undefined : asking.approval.unread}
+        >
           {asking.question.send}
         </button>
         <button
@@ -98,8 +105,8 @@ export function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
   return (
     <fieldset className="question">
       <legend>
-        {question.header && <span className="question-header">{visible(question.header)}</span>}
-        {visible(question.question)}
+        {question.header && <span className="question-header">{foldedText(question.header)}</span>}
+        <span className="question-words">{foldedText(question.question)}</span>
         {many && <span className="hint"> {asking.question.many}</span>}
       </legend>
       {question.options.map((option) => (
@@ -111,9 +118,9 @@ export function OneQuestion({ question, choice, onChange }: OneQuestionProps) {
             onChange={(event) => toggle(option.label, event.target.checked)}
           />
           <span>
-            <span className="option-label">{visible(option.label)}</span>
-            {option.description && <span className="option-more">{visible(option.description)}</span>}
-            {option.preview && <span className="option-more mono">{visible(option.preview)}</span>}
+            <span className="option-label">{foldedText(option.label)}</span>
+            {option.description && <span className="option-more">{foldedText(option.description)}</span>}
+            {option.preview && <span className="option-more mono">{foldedText(option.preview)}</span>}
           </span>
         </label>
       ))}
