@@ -273,7 +273,7 @@ def unsandboxed() -> Sandbox:
     ended = "process tree" if whole_tree_is_stopped() else "process group (what leaves it stays)"
     return Sandbox(
         words=f"none: runs as you, with a time limit, {ended} killed on stop. Not held: your files and keys, Palaver's data,"
-        " the network, sockets, terminals and other processes"
+        " the network, sockets, terminals and other processes (a program that kills Palaver's own lives on)"
     )
 
 
