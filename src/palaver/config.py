@@ -5,6 +5,7 @@ Made by the command line and by tests, read by `app.py` and the roster. Must nev
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from pathlib import Path
 
 from palaver.approval.policy import Rule
@@ -67,3 +68,25 @@ class Config:
     @property
     def is_loopback(self) -> bool:
         return self.host in LOOPBACK or self.host.startswith("127.")
+
+
+def held_addresses(bound: str) -> tuple[str, ...]:
+    """The literal addresses under which nobody else can listen on this port, the one to show first."""
+    match bound:
+        case "localhost" | "0.0.0.0":  # noqa: S104 - compared, not bound
+            return (DEFAULT_HOST,)
+        case "::":
+            # `palaver serve` takes both families with it.
+            return (DEFAULT_HOST, "[::1]")
+        case _ if not _is_address(bound):
+            return ()
+        case _:
+            return (f"[{bound}]" if ":" in bound else bound,)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return False
+    return True

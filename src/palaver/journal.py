@@ -92,13 +92,13 @@ class _Lines(logging.Formatter):
             shown = f"\x1b[{_COLOURS.get(level, '0')}m{shown}\x1b[0m"
         # A library's line has its facts in its words, and a name that says whose it is.
         facts: dict[str, object] = getattr(record, "facts", {"logger": record.name})
-        said = " ".join(f"{name}={_shown(value)}" for name, value in facts.items())
+        said = " ".join(f"{name}={_quote(value)}" for name, value in facts.items())
         at = time.strftime("%H:%M:%S", time.localtime(record.created))
         line = f"{at} [{shown}] {record.getMessage():<{_EVENT_COLUMNS}} {said}".rstrip()
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def _shown(value: object) -> str:
+def _quote(value: object) -> str:
     """A word as it is; anything else quoted, so that no fact can look like a line or a fact of its own."""
     if isinstance(value, str) and value.isprintable() and value.split() == [value]:
         return value

@@ -19,7 +19,7 @@ from palaver.backends.acp.events import Call
 from palaver.backends.acp.process import Permission
 from palaver.backends.claude import approvals as claude
 from palaver.backends.codex.items import file_changes
-from palaver.cli.support.request_prompt import described
+from palaver.cli.support.request_prompt import describe_request
 from palaver.core.text.approval_text import approval_lines
 from palaver.core.text.visible import visible
 from palaver.schema.view import Request
@@ -36,7 +36,7 @@ NAMES += ["patch", "diff", "edits", "input", "changes", "anything"]
 
 def shown(preview: str | None, given: Any) -> str:
     request = Request(id="r", kind="approval", ts=0, tool="x", title="x", input=given, preview=preview)
-    return "\n".join(described(request))
+    return "\n".join(describe_request(request))
 
 
 @pytest.mark.parametrize("name", NAMES)

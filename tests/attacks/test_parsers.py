@@ -410,12 +410,12 @@ def test_lists_in_lists_do_not_make_a_page_longer_than_it_is() -> None:
 
 
 def test_text_without_an_end_is_written_into_a_page_as_it_is() -> None:
-    from palaver.history.page import written
+    from palaver.history.page import write_page
     from palaver.schema.view import Message, State, TextBlock
 
     text = "[" * 1_000_000
     said = Message(id="m", role="assistant", seq=1, updated_seq=1, ts=1, blocks=(TextBlock(index=0, text=text),))
-    assert f"<pre>{text}</pre>" in "".join(written(State(messages=(said,))))
+    assert f"<pre>{text}</pre>" in "".join(write_page(State(messages=(said,))))
 
 
 # -- errors stay errors

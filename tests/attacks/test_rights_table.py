@@ -50,7 +50,7 @@ REAL_PARTS = {"pid": "1", "conversation": "known", "trajectory": "known", "sessi
 
 
 @asynccontextmanager
-async def shared_server(folder: Path) -> AsyncIterator["Table"]:
+async def shared_server(folder: Path, *, agents_folder: Path | None = None) -> AsyncIterator["Table"]:
     data = folder / "data"
     data.mkdir()
     records = [KeyRecord(name=kind, kind=kind, hash=token_hash(f"{kind}-token")) for kind in KINDS]
@@ -58,7 +58,7 @@ async def shared_server(folder: Path) -> AsyncIterator["Table"]:
     write_key_records(data, [*records, revoked])
     (data / "token").write_text(OWNERS_BEFORE)
     (data / "token").chmod(0o600)
-    async with serving(data) as server:
+    async with serving(data, agents_folder=agents_folder) as server:
         write_key_records(data, records)
         rotate_token(data)
         server.token = (data / "token").read_text().strip()

@@ -47,7 +47,7 @@ def taken_over(found: ForeignConversation, project: Path) -> State:
     maker = Maker(
         "imported", Claim(imported_conversation.claim_id(found), batch.body_hash), 1, lambda: f"new-{next(numbers)}"
     )
-    whole = replace(batch, messages=imported_conversation.marked(found, batch.messages))
+    whole = replace(batch, messages=imported_conversation.mark_answers(found, batch.messages))
     return imported_conversation.beginning(found, whole, Wishes(str(project), lambda _: True), maker).state
 
 
@@ -57,13 +57,13 @@ async def test_imported_history_is_continued_by_its_program(program: Program, su
         wrote = f"!think Tides come and go.\n!say My favourite tide is the neap tide.\n{subject.shell('echo salt')}"
         await at_work.say(f"{wrote}\n---\n!say It is salty.", decide=allow)
         await at_work.restart()
-        (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
+        (file,) = places.files_since(program, places.places_of({"HOME": str(at_work.place.home)}))
         found = places.read(file, Scratch())
         asked = len(at_work.place.service.requests)
         state = taken_over(found, at_work.place.project)
         turn = await at_work.say("!say I remember.", state=state)
         told = str(at_work.place.service.bodies[asked:])
-        (again,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
+        (again,) = places.files_since(program, places.places_of({"HOME": str(at_work.place.home)}))
         later = places.read(again, Scratch())
 
     assert [words for role, words in texts(found) if role == "assistant"] == [
@@ -178,7 +178,7 @@ async def test_history_that_was_driven_from_here_is_left_out(
     async with stand(subject, tmp_path) as at_work:
         await at_work.say("!say One.")
         await at_work.restart()
-        (file,) = places.chosen(program, places.places_of({"HOME": str(at_work.place.home)}))
+        (file,) = places.files_since(program, places.places_of({"HOME": str(at_work.place.home)}))
         found = places.read(file, Scratch())
 
-    assert imported_conversation.announced(found, "imported").outcome == "not_yours"
+    assert imported_conversation.announce(found, "imported").outcome == "not_yours"

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import HeadMoved
-from palaver.log.base import GENESIS, Append, Appended, Claim, Head, Used, chained_through, lines_after
+from palaver.log.base import GENESIS, Append, Appended, Claim, Head, Used, chain_hash_through, lines_after
 from tests.unit.log.stores import KINDS, WAIT_S, Kind, Store, append, line, lines, open_store, read_lines
 
 pytestmark = pytest.mark.anyio
@@ -86,7 +86,7 @@ async def test_a_refused_append_takes_none_of_its_moment_down(store: Store) -> N
 async def test_head_carries_the_chain_of_every_event(store: Store) -> None:
     await append(store.log, "a", 0, 2)
     await append(store.log, "a", 2, 3)
-    expected = Head(5, chained_through(GENESIS, lines("a", 0, 5)))
+    expected = Head(5, chain_hash_through(GENESIS, lines("a", 0, 5)))
     assert await store.log.head("a") == expected
     assert await (await store.reopen()).head("a") == expected
     assert await store.log.head("nobody") is None
@@ -132,7 +132,7 @@ async def test_an_id_is_used_up_for_ever_and_only_in_its_conversation(store: Sto
     refused, accepted = await asyncio.wait_for(asyncio.gather(*again, return_exceptions=True), WAIT_S)
     assert isinstance(refused, HeadMoved)
     assert isinstance(accepted, Appended)
-    assert await store.log.head("a") == Head(1, chained_through(GENESIS, [line("a", 1)]))
+    assert await store.log.head("a") == Head(1, chain_hash_through(GENESIS, [line("a", 1)]))
     assert await store.log.used("b", "one") == Used("h2", 1, 1)
 
 

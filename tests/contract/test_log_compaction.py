@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.core.fold.evolve import fold
-from palaver.log.base import GENESIS, Append, EventLog, Segment, chained_through, lines_after
+from palaver.log.base import GENESIS, Append, EventLog, Segment, chain_hash_through, lines_after
 from palaver.schema.events import (
     AnswerFinished,
     AnswerStarted,
@@ -94,7 +94,7 @@ async def test_compaction_merges_segments_and_keeps_head_and_chain(store: Store)
     assert (await store.log.verify()).damages in ([], ())
     stones = [event for event in events(await read_lines(store.log, "a")) if isinstance(event, LogCompacted)]
     for stone in stones:
-        assert stone.chain == chained_through(GENESIS, lines[: stone.seq]).hex()
+        assert stone.chain == chain_hash_through(GENESIS, lines[: stone.seq]).hex()
 
 
 async def test_compacting_again_changes_nothing(store: Store) -> None:

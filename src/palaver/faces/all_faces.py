@@ -14,7 +14,7 @@ from palaver.faces import chat_route, native
 from palaver.faces.bus import routes as bus
 from palaver.faces.chats import routes as chats
 from palaver.faces.http.openapi_document import ReferencePage, SchemaFile
-from palaver.faces.http.route_app import AfterResponse, routed
+from palaver.faces.http.route_app import AfterResponse, build_routes
 from palaver.faces.live import LiveFaces, live_faces
 from palaver.faces.server import ServerParts
 from palaver.faces.socket import routes as socket
@@ -35,7 +35,7 @@ def build_whole(
 ) -> tuple[ASGIApp, LiveFaces]:
     live = live_faces(server)
     given = {"server": server, "live": live}
-    return routed([*ROUTES, *more_routes], given, after_response, _description(server)), live
+    return build_routes([*ROUTES, *more_routes], given, after_response, _description(server)), live
 
 
 def _description(server: ServerParts) -> OpenAPIConfig:

@@ -42,7 +42,7 @@ def wants_stream(accept: str, body: Mapping[str, Any]) -> bool:
     return "text/event-stream" in accept.lower() or BUS_KEYS.isdisjoint(body)
 
 
-def checked(body: Mapping[str, Any], kind: Any) -> Any:
+def check(body: Mapping[str, Any], kind: Any) -> Any:
     """Raises Invalid by field."""
     try:
         return msgspec.convert(body, kind)
@@ -72,8 +72,8 @@ async def chat(
 ) -> ASGIApp:
     """Send a message: answered by a stream of events, or told that its run has started or waits."""
     if wants_stream(accept, data):
-        return await ask(checked(data, Query), request, server, live)
-    told = await begin(checked(data, Sent), request, server, live.bus.choosing)
+        return await ask(check(data, Query), request, server, live)
+    told = await begin(check(data, Sent), request, server, live.bus.choosing)
     return ASGIResponse(body=msgspec.json.encode(told), media_type=MediaType.JSON)
 
 

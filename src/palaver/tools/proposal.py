@@ -15,7 +15,7 @@ from palaver.core.text.line_diff import unified_diff
 from palaver.core.text.visible import visible
 from palaver.schema.view import FileChange
 
-__all__ = ["Change", "fingerprint", "first_line", "name_in_diff", "shortened", "visible"]
+__all__ = ["Change", "fingerprint", "first_line", "name_in_diff", "shorten", "visible"]
 
 PREVIEW_BYTES = 64 * 1024
 """A person reads no more before deciding, and it must fit its event several times."""

@@ -54,14 +54,14 @@ class Owner:
         if request_id and (used := [event for event in self.log if _claims(event, request_id)]):
             if used[0].body_hash != deciding.body_hash(command):
                 return deciding.Refusal("conflict", "used for another command")
-            return deciding.accepted("c", self.log[used[0].seq - 1 : used[-1].seq], request_id)
+            return deciding.acceptance_of("c", self.log[used[0].seq - 1 : used[-1].seq], request_id)
         if loaded and self.state.turn is None and isinstance(command, NeedsAll):
             self.state = self.whole()
         agent = command.agent if isinstance(command, SendMessage | Deliver) else None
         decision = deciding.decide(self.state, command, self.facts(agent))
         if not isinstance(decision, list):
             return decision
-        answer = deciding.accepted("c", self.commit(decision), request_id)
+        answer = deciding.acceptance_of("c", self.commit(decision), request_id)
         if drained:
             self.drain()
         return answer

@@ -13,8 +13,8 @@ from palaver.approval.policy import (
     Rule,
     Source,
     Verdict,
-    allowed_by,
     as_mode,
+    grants_of_record,
     offers,
     rules_of,
     standing_grant,
@@ -331,7 +331,7 @@ def test_pattern_sees_every_file_that_a_call_writes() -> None:
 
 
 def test_tool_an_agent_may_use_runs_in_its_name_also_where_a_rule_asks() -> None:
-    grants = allowed_by("ada", ["shell"])
+    grants = grants_of_record("ada", ["shell"])
     policy = Policy(rules=(Rule("shell", "ask"),))
     assert policy.verdict(SHELL, proposal(), "ask", grants) == Verdict(
         "allow", "agent:ada", "The agent “ada” uses it without asking."
@@ -341,7 +341,7 @@ def test_tool_an_agent_may_use_runs_in_its_name_also_where_a_rule_asks() -> None
 
 @pytest.mark.parametrize("denial", ["deny_continue", "deny_abort"])
 def test_denial_and_plan_mode_beat_the_tools_an_agent_may_use(denial: Decision) -> None:
-    grants = allowed_by("ada", ["shell", "*"])
+    grants = grants_of_record("ada", ["shell", "*"])
     assert Policy(rules=(Rule("shell", denial),)).verdict(SHELL, proposal(), "ask", grants).decision == denial
     assert Policy().verdict(SHELL, proposal(), "plan", grants).decision == "deny_continue"
     assert Policy().verdict(EDIT, proposal(), "ask", grants).decision == "ask"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from palaver.backends.own_tools import NOT_WANTED, OwnCalls, run_own_tool, offer_tools
+from palaver.backends.own_tools import NOT_WANTED, OwnCalls, offer_tools, run_own_tool
 from palaver.errors import LogUnavailable
 from palaver.schema.commands import Answer
 from palaver.schema.events import RequestResolved

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from palaver.backends.excerpts import fitting, added_text, pieces
+from palaver.backends.excerpts import added_text, fitting, pieces
 from palaver.backends.turn_input import all_known, briefing, still_said, words_of
 from palaver.schema.content import ImagePart, ImageUrl, TextPart
 from palaver.schema.events import AnswerFinished, AnswerStarted, TextFinished, ToolFinished

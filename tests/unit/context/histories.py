@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from palaver.context.compression import Budget, Compressing
 from palaver.context.linearize import linearize
 from palaver.context.prompt import PromptMessage
-from palaver.context.reduce import Redact, unchanged
+from palaver.context.reduce import Redact, same_text
 from palaver.schema.view import Block, Compression, Message, Plan, Role, TextBlock, ThinkingBlock, ToolBlock
 from tests.provider.quotes import QUOTING
 
@@ -65,7 +65,7 @@ def compressed(
     compressions: Sequence[Compression] = (),
     *,
     summary: str | None = None,
-    redact: Redact = unchanged,
+    redact: Redact = same_text,
     plan: Plan | None = None,
     seq: int | None = None,
 ) -> tuple[Compressing, tuple[Compression, ...]]:
@@ -76,7 +76,7 @@ def compressed(
         work.without_model()
         material = work.material()
         if material is not None and summary is not None:
-            work.summarized(material, summary)
+            work.add_summary(material, summary)
         work.by_force()
     return work, (*compressions, *recorded(work, at))
 
@@ -84,7 +84,7 @@ def compressed(
 def shown(
     history: Sequence[Message],
     compressions: Sequence[Compression] = (),
-    redact: Redact = unchanged,
+    redact: Redact = same_text,
     plan: Plan | None = None,
 ) -> tuple[PromptMessage, ...]:
     return asyncio.run(

@@ -12,7 +12,7 @@ from palaver.backends.api.provider import ModelRequest
 from palaver.context.compression import TARGET_SHARE, budget_of
 from palaver.context.linearize import Arranged, linearize
 from palaver.context.prompt import AssistantMessage, Call, Outcome, PromptMessage, Text, UserMessage
-from palaver.context.reduce import KEPT_TOOLS, POINTER, horizons_of, reduced
+from palaver.context.reduce import KEPT_TOOLS, POINTER, horizons_of, reduce_history
 from palaver.schema.view import Compression, Message, Plan, PlanItem, TextBlock, ToolBlock
 from tests.provider.anthropic import AnthropicWire
 from tests.provider.openai import OpenAiWire
@@ -91,7 +91,7 @@ def test_every_call_that_is_left_has_its_one_result(history: list[Message], limi
 @given(histories(), LIMITS, SUMMARIES)
 def test_people_the_system_and_plans_keep_their_words(history: list[Message], limit: int, summary: str | None) -> None:
     _, compressions = compressed(history, limit, summary=summary)
-    left = {one.id: one for one in reduced(history, horizons_of(compressions))}
+    left = {one.id: one for one in reduce_history(history, horizons_of(compressions))}
     for one in history:
         if one.role in ("user", "system", "plan"):
             assert left[one.id] == one
@@ -126,7 +126,7 @@ def test_each_stage_that_is_taken_saves_something(history: list[Message], limit:
 @given(histories(), LIMITS)
 def test_no_part_of_a_secret_is_left_where_text_was_cut(history: list[Message], limit: int) -> None:
     _, compressions = compressed(history, limit, redact=redact)
-    for one in reduced(history, horizons_of(compressions), redact=redact):
+    for one in reduce_history(history, horizons_of(compressions), redact=redact):
         for block in one.blocks:
             if isinstance(block, ToolBlock) and block.name not in KEPT_TOOLS:
                 for text in (block.output, str(block.input)):
@@ -145,7 +145,7 @@ def test_what_comes_later_changes_nothing_of_what_was_shown(
     _, compressions = compressed(history, limit, summary=summary)
     seq = history[-1].seq + len(compressions) + 1
     more = [*history, *(message(seq + one.seq, one.role, *one.blocks) for one in later)]
-    before, after = reduced(history, horizons_of(compressions)), reduced(more, horizons_of(compressions))
+    before, after = reduce_history(history, horizons_of(compressions)), reduce_history(more, horizons_of(compressions))
     assert [one for one in after if one.seq < seq and one.id != "left_out"] == [
         one for one in before if one.id != "left_out"
     ]
@@ -173,7 +173,7 @@ def test_a_history_that_fits_is_left_alone() -> None:
     work, compressions = compressed(history, 100_000)
     assert not compressions
     assert work.fits
-    assert reduced(history, horizons_of(())) is history
+    assert reduce_history(history, horizons_of(())) is history
 
 
 def test_files_that_were_read_again_go_first() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver.conversation.creation import Maker, Wishes, branched, harmless, recorded, told
+from palaver.conversation.creation import Maker, Wishes, begin_branch, from_log, from_messages, harmless
 from palaver.core.fold.evolve import fold
 from palaver.core.state import OPEN_TOOL
 from palaver.errors import Invalid, NotFound
@@ -51,7 +51,7 @@ def is_at_rest(state: State) -> bool:
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
 def test_golden_log_comes_in_and_rests(path: Path) -> None:
-    beginning = recorded(list(read_events(path.read_bytes().splitlines())), WISHES, maker())
+    beginning = from_log(list(read_events(path.read_bytes().splitlines())), WISHES, maker())
 
     assert is_at_rest(beginning.state)
     assert folded(beginning.lines) == beginning.state
@@ -64,7 +64,7 @@ def test_golden_log_branches_and_becomes_a_trajectory(path: Path) -> None:
     source = folded(line for line in path.read_bytes().splitlines())
     body = CreateConversation(branch=Branch(conversation="source"))
 
-    beginning = branched(source, body, maker())
+    beginning = begin_branch(source, body, maker())
     document = msgspec.json.decode(msgspec.json.encode(document_of(source)))
 
     assert is_at_rest(beginning.state)
@@ -78,7 +78,7 @@ def test_log_of_a_deleted_conversation_is_refused() -> None:
 {"type":"conversation.deleted","seq":2,"id":"b","ts":2}"""
 
     with pytest.raises(Invalid, match="deleted"):
-        recorded(list(read_events(deleted.splitlines())), WISHES, maker())
+        from_log(list(read_events(deleted.splitlines())), WISHES, maker())
 
 
 @given(data=st.data())
@@ -88,7 +88,7 @@ def test_log_with_any_events_missing_is_refused_or_rests(data: st.DataObject) ->
     kept = data.draw(st.sets(st.integers(1, max(1, len(events) - 1))))
     chosen = [events[0], *(event for place, event in enumerate(events) if place in kept)]
     try:
-        beginning = recorded(chosen, WISHES, maker())
+        beginning = from_log(chosen, WISHES, maker())
     except Invalid:
         return
 
@@ -98,7 +98,7 @@ def test_log_with_any_events_missing_is_refused_or_rests(data: st.DataObject) ->
 def test_branch_keeps_knowledge_usage_and_pairs_under_new_call_ids() -> None:
     source = everything()
 
-    state = branched(source, CreateConversation(branch=Branch(conversation="talk")), maker()).state
+    state = begin_branch(source, CreateConversation(branch=Branch(conversation="talk")), maker()).state
 
     before = [block for one in source.messages for block in one.blocks if isinstance(block, ToolBlock)]
     after = [block for one in state.messages for block in one.blocks if isinstance(block, ToolBlock)]
@@ -124,7 +124,7 @@ def test_branch_keeps_knowledge_usage_and_pairs_under_new_call_ids() -> None:
 def test_branch_is_called_after_its_source_unless_it_is_named(title: str, wanted: str | None, expected: str) -> None:
     body = CreateConversation(branch=Branch(conversation="talk"), title=wanted)
 
-    assert branched(conversation(asked("one"), title=title), body, maker()).state.title == expected
+    assert begin_branch(conversation(asked("one"), title=title), body, maker()).state.title == expected
 
 
 @pytest.mark.parametrize("elsewhere", [{"project": "/other"}, {"agent": "other"}])
@@ -133,8 +133,8 @@ def test_branch_into_another_folder_or_to_another_agent_leaves_permissions_behin
     source = conversation(asked("one"), params=params, project="/here")
     branch = Branch(conversation="talk")
 
-    same = branched(source, CreateConversation(branch=branch, project="/here"), maker()).state
-    other = branched(source, CreateConversation(branch=branch, **elsewhere), maker()).state
+    same = begin_branch(source, CreateConversation(branch=branch, project="/here"), maker()).state
+    other = begin_branch(source, CreateConversation(branch=branch, **elsewhere), maker()).state
 
     assert same.params == params
     assert other.params == {"temperature": 1}
@@ -144,7 +144,7 @@ def test_branch_from_a_message_that_is_not_there_is_refused() -> None:
     body = CreateConversation(branch=Branch(conversation="talk", message="nobody"))
 
     with pytest.raises(NotFound):
-        branched(everything(), body, maker())
+        begin_branch(everything(), body, maker())
 
 
 def test_parameters_of_a_file_are_kept_only_if_they_fit_and_allow_nothing() -> None:
@@ -163,7 +163,7 @@ def test_parameters_of_a_file_are_kept_only_if_they_fit_and_allow_nothing() -> N
 
 
 def test_open_call_of_a_file_has_its_result_before_it_is_shown_to_anyone() -> None:
-    state = told([said("x", "a1", status="streaming"), tool_message()], WISHES, maker()).state
+    state = from_messages([said("x", "a1", status="streaming"), tool_message()], WISHES, maker()).state
 
     assert is_at_rest(state)
     assert [one.status for one in state.messages] == ["interrupted", "done"]

@@ -13,7 +13,7 @@ from palaver.clock import Ids
 from palaver.conversation import imported_conversation
 from palaver.conversation.creation import Wishes
 from palaver.conversation.imported_conversation import BATCH_BYTES, BATCH_MESSAGES, UNFINISHED, Taken
-from palaver.conversation.imports import Imports, imported_id
+from palaver.conversation.imports import Imports, id_of_import
 from palaver.errors import Invalid
 from palaver.history.lazy_sequence import LazySequence
 from palaver.history.programs.foreign import ForeignConversation
@@ -25,7 +25,7 @@ from palaver.schema.view import Message, Progress, State, TextBlock
 from tests.unit.conversation.house import WAIT_S, House, open_house
 
 LONG = 3 * BATCH_MESSAGES + 7
-CONVERSATION = imported_id("pi", "s")
+CONVERSATION = id_of_import("pi", "s")
 WISHES = Wishes(project="/usr", knows=lambda _: False)
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from palaver.conversation.message_limits import MESSAGE_BYTES, fitted
+from palaver.conversation.message_limits import MESSAGE_BYTES, fit
 from palaver.log.memory import MemoryLog
 from palaver.schema.view import Block, Message, TextBlock, ThinkingBlock, ToolBlock
 
@@ -18,14 +18,14 @@ def tool(index: int, output: str = "", **asked: object) -> ToolBlock:
 async def test_message_that_fits_stays_as_it_is() -> None:
     small = message(TextBlock(index=0, text="hi"), tool(1, "x" * 60_000))
 
-    assert await fitted(small, MemoryLog().blobs) is small
+    assert await fit(small, MemoryLog().blobs) is small
 
 
 async def test_many_long_outputs_go_to_blobs_whole() -> None:
     log = MemoryLog()
     outputs = [str(index) * 60_000 for index in range(8)]
 
-    made = await fitted(message(*(tool(index, output) for index, output in enumerate(outputs))), log.blobs)
+    made = await fit(message(*(tool(index, output) for index, output in enumerate(outputs))), log.blobs)
 
     assert len(msgspec.json.encode(made)) < MESSAGE_BYTES
     for block, output in zip(made.blocks, outputs, strict=True):
@@ -42,7 +42,7 @@ async def test_long_arguments_and_thoughts_say_what_was_left_out() -> None:
         ThinkingBlock(index=1, text="t" * 300_000, signature="s"),
     )
 
-    made = await fitted(long, MemoryLog().blobs)
+    made = await fit(long, MemoryLog().blobs)
 
     assert len(msgspec.json.encode(made)) < MESSAGE_BYTES
     written, thought = made.blocks

@@ -11,8 +11,8 @@ from palaver.errors import ConfigurationError, Forbidden
 from palaver.faces.all_faces import ROUTES as WHOLE
 from palaver.faces.chats import commands as chats
 from palaver.faces.http import gate
-from palaver.faces.http.route_app import routed
-from palaver.faces.inbox.tools import TOOLS, offered
+from palaver.faces.http.route_app import build_routes
+from palaver.faces.inbox.tools import TOOLS, tools_for
 from palaver.faces.rights import (
     COMMANDS,
     FRAMES,
@@ -56,7 +56,7 @@ BUILT_ELSEWHERE = {
 async def _nothing(_: Any) -> None: ...
 
 
-APP = routed(WHOLE, {"server": None, "live": None}, _nothing)
+APP = build_routes(WHOLE, {"server": None, "live": None}, _nothing)
 OPERATIONS = sorted(operations_of(APP))
 
 
@@ -69,7 +69,7 @@ async def test_route_without_a_row_keeps_the_server_from_starting() -> None:
     async def forgotten() -> None: ...
 
     with pytest.raises(ConfigurationError, match="GET /api/forgotten"):
-        routed([forgotten], {}, _nothing)
+        build_routes([forgotten], {}, _nothing)
 
 
 async def _mounted(scope: Any, receive: Any, send: Any) -> None: ...
@@ -152,7 +152,7 @@ def test_decisions_of_chats_become_commands_that_need_decide(command: str) -> No
 @pytest.mark.parametrize("kind", KIND_NAMES)
 @pytest.mark.parametrize("side", list(INBOX_MEMBERS))
 def test_inbox_offers_what_the_table_says(side: Any, kind: Kind) -> None:
-    names = {tool.name for tool in offered(side, kind)}
+    names = {tool.name for tool in tools_for(side, kind)}
     for tool in TOOLS:
         expected = (
             side in tool.sides

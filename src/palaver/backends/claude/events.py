@@ -16,10 +16,10 @@ from typing import Any
 from palaver.backends.claude.results import (
     NOTHING_SPENT,
     Result,
+    context_events,
     exit_code_of,
     files_changed,
     finish_call,
-    context_events,
     retry_of,
     task_finished,
     text_of,

@@ -14,12 +14,12 @@ from palaver.backends.base import Turn
 from palaver.backends.claude.approvals import (
     PLAN,
     QUESTION,
-    permission_result,
     command_grant,
     find_covering,
     grants_of,
     is_command,
     mode_taken,
+    permission_result,
     request_of,
 )
 from palaver.backends.claude.events import Call, Reading

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.backends.codex.items import Item, file_changes, is_running, result_of, tool_of
-from palaver.backends.codex.token_counts import usage_since, context_events
+from palaver.backends.codex.token_counts import context_events, usage_since
 from palaver.context.handover import mark
 from palaver.schema.base import Usage
 from palaver.schema.events import (

@@ -21,7 +21,7 @@ from palaver.backends.codex.failure import failure_of
 from palaver.backends.codex.modes import Conduct
 from palaver.backends.codex.own_calls import OwnCalls
 from palaver.backends.codex.process import AppServer, Call, Gone, Json, Line, Refused, Thread
-from palaver.backends.codex.turn_input import opening, input_items
+from palaver.backends.codex.turn_input import input_items, opening
 from palaver.backends.codex.turn_requests import Answered, Requests
 from palaver.backends.process import to_the_end
 from palaver.context.plan_text import plan_of

@@ -12,7 +12,7 @@ from typing import Any
 from palaver.approval.policy import Verdict
 from palaver.approval.program_calls import Judging
 from palaver.backends.base import Turn
-from palaver.backends.codex.approvals import Asked, request_of, is_allowed
+from palaver.backends.codex.approvals import Asked, is_allowed, request_of
 from palaver.backends.codex.events import DECLINED, Translator
 from palaver.backends.codex.modes import Conduct
 from palaver.backends.codex.process import AppServer, Json, Line

@@ -21,7 +21,7 @@ from palaver.errors import Busy, NotFound, PalaverError
 from palaver.journal import Journal
 from palaver.schema.events import ProcessFinished, ProcessStarted
 from palaver.tools.base import Host, Stream, Workplace
-from palaver.tools.proposal import shortened, visible
+from palaver.tools.proposal import shorten, visible
 from palaver.tools.redact import RedactedStream, Redactor
 
 RUNNING_LIMIT = 8
@@ -243,7 +243,7 @@ class Processes:
         how = f"was stopped after {timeout_s:g} s" if timeout_s else one.status
         said = one.kept.after(max(0, one.kept.total_bytes - TAIL_CHARS))
         end = f" The end of its output:\n{said}" if said.strip() else " It said nothing."
-        text = f"Background process {one.id} ({shortened(visible(one.command), COMMAND_CHARS)}) {how}.{end}"
+        text = f"Background process {one.id} ({shorten(visible(one.command), COMMAND_CHARS)}) {how}.{end}"
         try:
             await one.host.process_ended(one.id, one.exit_code, text)
         except PalaverError as error:

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from palaver.errors import CallerError
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.output import Collector
 from palaver.tools.proposal import fingerprint, visible
@@ -58,7 +58,7 @@ class ShellOutput:
             asked = decode(arguments, OutputArguments)
             one = self._processes.of(asked.process, _conversation(place))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         collector = Collector(place, live=False)
         # At one moment: what is said and where it ends belong together.
         status, total_bytes, said = one.status, one.kept.total_bytes, one.kept.after(asked.offset)
@@ -84,7 +84,7 @@ class ShellStop:
             asked = decode(arguments, StopArguments)
             one = self._processes.of(asked.process, _conversation(place))
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         if not await self._processes.stop_and_tell(one, place.host):
             return ToolResult(ok=True, output=f"Process {one.id} was over before: {one.status}.")
         return ToolResult(ok=True, output=f"Process {one.id} was stopped, with everything it had started.")
@@ -100,7 +100,7 @@ def _proposal(
     try:
         asked = decode(arguments, kind)
     except CallerError as error:
-        return failed(error)
+        return failure_of(error)
     return Proposal(
         title=visible(f"{verb} {asked.process}"),
         hash=fingerprint(tool, arguments, root, {}),

@@ -16,7 +16,7 @@ from msgspec import Meta
 
 from palaver.backends.process import Ladder, allowed_environment, spawn
 from palaver.errors import AgentError, CallerError, Invalid, TooLarge
-from palaver.tools.arguments import decode, failed, parameters_of
+from palaver.tools.arguments import decode, failure_of, parameters_of
 from palaver.tools.base import Proposal, ToolResult, ToolSpec, Workplace
 from palaver.tools.output import SPILL_BYTES, Collector
 from palaver.tools.proposal import fingerprint, first_line, visible
@@ -63,7 +63,7 @@ class Fetch:
         try:
             url = address(decode(arguments, FetchArguments).url, self._guard)
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         shown = visible(str(url))
         return Proposal(
             title=f"Fetch {first_line(shown, TITLE_CHARS)}",
@@ -92,7 +92,7 @@ class Fetch:
         except TimeoutError:
             return ToolResult(ok=False, error_code="timed_out", error=f"No whole answer within {FETCH_LIMIT_S:.0f} s.")
         except CallerError as error:
-            return failed(error)
+            return failure_of(error)
         except AgentError as error:
             return ToolResult(ok=False, error_code=error.code, error=error.message)
         except Unreachable as why:

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from palaver.backends.claude.approvals import (
-    permission_result,
     command_grant,
     find_covering,
     grants_of,
     offers,
+    permission_result,
     request_of,
 )
 from palaver.backends.claude.process import Ask

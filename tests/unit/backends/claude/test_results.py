@@ -7,8 +7,8 @@ import pytest
 from palaver.backends.claude.results import (
     NOTHING_SPENT,
     Result,
-    finish_call,
     context_events,
+    finish_call,
     redacted,
     text_of,
     usage_of,

@@ -9,14 +9,14 @@ from palaver.agents.changes import RESERVED
 from palaver.faces import native
 from palaver.faces.all_faces import ROUTES
 from palaver.faces.http.app import addresses_of
-from palaver.faces.http.route_app import routed
+from palaver.faces.http.route_app import build_routes
 from palaver.faces.inbox.endpoints import ASSISTANT, HUMAN
 
 
 async def _nothing(_: Any) -> None: ...
 
 
-NATIVE = addresses_of(routed(native.ROUTES, {"server": None}, _nothing))
+NATIVE = addresses_of(build_routes(native.ROUTES, {"server": None}, _nothing))
 
 
 def paths_of(routes: list[Any]) -> set[str]:

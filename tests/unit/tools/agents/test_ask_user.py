@@ -1,8 +1,7 @@
 """The tool `ask_user`: questions as a request, answers as the result, and no answer where there is none."""
 
-from typing import Any
-
 import json
+from typing import Any
 
 import pytest
 
