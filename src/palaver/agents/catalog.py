@@ -23,6 +23,7 @@ from palaver.agents.trust import Trust
 from palaver.approval.policy import OUR_TOOLS
 from palaver.errors import CallerError, Conflict, Invalid, LogUnavailable, NotFound, TooLarge
 from palaver.journal import Journal
+from palaver.regular_file import read_regular
 from palaver.schema.records import AgentRecord
 from palaver.tools.files.atomic_file import Stamp, keep_names, replace_file, stamp_of
 from palaver.tools.files.paths import Root
@@ -155,7 +156,7 @@ class Book:
         try:
             if path.stat().st_size > RECORD_BYTES or not path.is_file():
                 raise Wrong(None, f"it is no file of at most {RECORD_BYTES >> 10} KiB")
-            data = path.read_bytes()
+            data = read_regular(path, RECORD_BYTES)
         except OSError as failure:
             found = Known(path.stem, "data", None, path, problem=f"{path} cannot be read: {failure.strerror}.")
         except Wrong as wrong:
@@ -354,7 +355,7 @@ class Book:
         path = path.resolve()
         for _ in range(SAVED_MEANWHILE):
             stamp = stamp_of(path)
-            before = first if stamp is None else path.read_text(encoding="utf-8")
+            before = first if stamp is None else read_regular(path, RECORD_BYTES).decode()
             base = self.built_in.get(path.stem) or AgentRecord(id=path.stem, name=path.stem, backend=BEST)
             after = edit_text(before, *change(before, _as_it_is(base, before)))
             self._check(base, after)

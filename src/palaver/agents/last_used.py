@@ -8,6 +8,7 @@ import asyncio
 from pathlib import Path
 
 from palaver.journal import Journal
+from palaver.regular_file import read_regular
 from palaver.tools.files.atomic_file import replace_file
 
 logger = Journal(__name__)
@@ -38,6 +39,6 @@ class LastUsed:
 
 def _read(path: Path) -> str | None:
     try:
-        return path.read_text(encoding="utf-8").strip() or None
+        return read_regular(path).decode().strip() or None
     except (OSError, UnicodeDecodeError):
         return None

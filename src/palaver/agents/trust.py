@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
+from palaver.regular_file import read_regular
 from palaver.tools.files.atomic_file import Stamp, replace_file, stamp_of
 
 logger = Journal(__name__)
@@ -97,7 +98,7 @@ class Trust:
     def _read(self) -> _File:
         self.problem = None
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_File)
+            return msgspec.json.decode(read_regular(self._path), type=_File)
         except FileNotFoundError:
             return _File()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as failure:

@@ -16,6 +16,7 @@ from msgspec import Struct
 from palaver.approval.policy import Grant, Rule, grants_of_record
 from palaver.errors import LogUnavailable
 from palaver.journal import Journal
+from palaver.regular_file import read_regular
 from palaver.schema.base import Decision, Scope, Shown
 from palaver.schema.records import AgentRecord
 from palaver.tools.files.atomic_file import Stamp, replace_file, stamp_of
@@ -135,7 +136,7 @@ class StandingGrants:
     def _read(self) -> tuple[StandingGrant, ...]:
         self.problem = None
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=_File).grants
+            return msgspec.json.decode(read_regular(self._path), type=_File).grants
         except FileNotFoundError:
             return ()
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as failure:

@@ -150,7 +150,8 @@ async def _serve(config: Config, listener: socket.socket, open_page: bool, as_js
         try:
             await server.serve(sockets=[listener])
         finally:
-            (config.data / "server.json").unlink(missing_ok=True)
+            with suppress(OSError):
+                (config.data / "server.json").unlink()
             remove_redirects(config.data)
             # From here on a second signal ends the program the hard way.
             for number in (signal.SIGINT, signal.SIGTERM):
@@ -163,8 +164,13 @@ def _greet(app: "App", open_page: bool, as_json: bool) -> None:
     gc.enable()
     config = app.config
     address = address_of(config)
+    from palaver.tools.files.atomic_file import replace_file
+
     # Where the command line looks for the server. It holds no secret.
-    (config.data / "server.json").write_bytes(msgspec.json.encode({"url": address}))
+    try:
+        replace_file(config.data / "server.json", msgspec.json.encode({"url": address}))
+    except OSError as failure:
+        logger.warning("the address for the command line could not be written", reason=str(failure))
     link = f"{page_address_of(config)}/#code={app.keys.new_code()}"
     token = config.data / "token"
     if as_json:

@@ -24,6 +24,7 @@ from msgspec import Struct
 from palaver.backends.program_lookup import ProgramLookup
 from palaver.errors import Forbidden, Invalid, LogUnavailable, NotFound
 from palaver.journal import Journal
+from palaver.regular_file import read_regular
 from palaver.schema.base import Origin
 from palaver.tools.files.atomic_file import replace_file
 from palaver.tools.files.held_folder import HeldFolder, Identity, hold_folder, identity_of
@@ -229,7 +230,7 @@ class ProjectFolders:
         if self._path is None:
             return False
         try:
-            known = msgspec.json.decode(self._path.read_bytes(), type=_File).folders
+            known = msgspec.json.decode(read_regular(self._path), type=_File).folders
         except FileNotFoundError:
             return False
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as failure:

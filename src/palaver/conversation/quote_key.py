@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from palaver.context.quotes import KEY_BYTES
+from palaver.regular_file import read_regular
 from palaver.tools.files.atomic_file import replace_file
 
 FILE = "quote.key"
@@ -19,7 +20,7 @@ def quote_key(data: Path) -> bytes:
     """The key that is there, or a new one."""
     path = data / FILE
     with suppress(OSError):
-        key = path.read_bytes()
+        key = read_regular(path)
         if len(key) == KEY_BYTES:
             return key
     key = secrets.token_bytes(KEY_BYTES)

@@ -21,6 +21,7 @@ from palaver.clock import Clock
 from palaver.errors import ConfigurationError
 from palaver.journal import Journal
 from palaver.people.authentication import KeyRecord, Keys, SignedOut
+from palaver.regular_file import read_regular
 from palaver.tools.files.atomic_file import Stamp, replace_file, stamp_of
 
 logger = Journal(__name__)
@@ -71,7 +72,7 @@ def rotate_token(data: Path) -> str:
 
 def read_token(data: Path) -> str:
     try:
-        token = (data / OWNERS).read_text("utf-8").strip()
+        token = read_regular(data / OWNERS).decode().strip()
     except OSError as failure:
         raise ConfigurationError(f"The token in {data} cannot be read: {failure.strerror}.") from failure
     except UnicodeDecodeError:
@@ -86,7 +87,7 @@ def read_token(data: Path) -> str:
 def read_key_records(data: Path) -> list[KeyRecord]:
     """Tokens beside the owner's. Their file need not exist."""
     try:
-        return msgspec.json.decode((data / OTHERS).read_bytes(), type=list[KeyRecord])
+        return msgspec.json.decode(read_regular(data / OTHERS), type=list[KeyRecord])
     except FileNotFoundError:
         return []
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as failure:
@@ -170,7 +171,7 @@ class SignedOutFile(SignedOut):
         self._is_saved = True
         self._saving = Lock()
         with suppress(OSError):
-            for line in self._path.read_bytes().decode(errors="replace").splitlines():
+            for line in read_regular(self._path).decode(errors="replace").splitlines():
                 if (found := _LINE.fullmatch(line)) is None:
                     continue
                 key, id, ms = found.groups()

@@ -11,6 +11,8 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
+from palaver.regular_file import read_regular
+
 KEPT = 500
 """Whoever opened more conversations than this has long seen the oldest."""
 
@@ -29,7 +31,7 @@ class Remembered:
         self._kept = _Kept()
         if path is not None:
             with suppress(OSError, msgspec.MsgspecError):
-                self._kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+                self._kept = msgspec.json.decode(read_regular(path), type=_Kept)
 
     @property
     def theme(self) -> str | None:

@@ -15,6 +15,7 @@ import typer
 
 from palaver.cli.support.exits import Exit, exit_of
 from palaver.errors import PalaverError, Unauthorized
+from palaver.regular_file import read_regular
 
 if TYPE_CHECKING:
     from palaver.client import Client
@@ -57,7 +58,7 @@ def server_address(directory: Path, url: str | None) -> str:
         import json
 
         # The standard library's: completion reads this too, and has no time for more.
-        return str(json.loads((directory / "server.json").read_bytes())["url"])
+        return str(json.loads(read_regular(directory / "server.json"))["url"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         host = os.environ.get("PALAVER_HOST") or "127.0.0.1"
         return f"http://{host}:{os.environ.get('PALAVER_PORT') or 8420}"
@@ -67,7 +68,7 @@ def read_token(directory: Path) -> str:
     if token := os.environ.get("PALAVER_TOKEN"):
         return token
     try:
-        return (directory / "token").read_text("ascii").strip()
+        return read_regular(directory / "token").decode("ascii").strip()
     except (OSError, UnicodeDecodeError):
         raise NotSignedIn(
             f"No token in {directory}. Start the server once with `palaver serve`, name its data directory with --data, "

@@ -16,6 +16,7 @@ from msgspec import Meta, Struct
 from palaver.approval.policy import Rule
 from palaver.config import DEFAULT_HOST, DEFAULT_PORT, Config, ProviderSettings
 from palaver.errors import ConfigurationError
+from palaver.regular_file import read_regular
 from palaver.tools.shell.sandbox_level import LEVELS, Level
 
 _TRUE = ("1", "true", "yes", "on")
@@ -147,8 +148,7 @@ def read_config(flags: Flags, environment: Mapping[str, str], home: Path) -> Con
 
 def read_file(path: Path) -> SettingsFile:
     try:
-        with path.open("rb") as file:
-            return msgspec.convert(tomllib.load(file), SettingsFile)
+        return msgspec.convert(tomllib.loads(read_regular(path).decode()), SettingsFile)
     except FileNotFoundError:
         return SettingsFile()
     except (OSError, ValueError, RecursionError, msgspec.ValidationError) as failure:

@@ -22,8 +22,8 @@ from palaver.history.parts import Json
 from palaver.history.programs import claude, codex, pi, refact
 from palaver.history.programs.foreign import ForeignConversation, Program, milliseconds
 from palaver.history.programs.scratch import Scratch
-from palaver.history.regular_file import open_regular
 from palaver.history.sessions import CHATS_NAME, SessionNote, read_chat_sessions
+from palaver.regular_file import open_regular
 
 BATCH_FILES = 64
 BATCH_BYTES = 8 << 20
