@@ -126,7 +126,24 @@ def test_every_picture_is_shown_somewhere() -> None:
     assert [path.name for path in pictures if path.resolve() not in shown] == []
 
 
-def test_threat_model_names_every_attack_and_nothing_else() -> None:
+def threat_rows() -> list[list[str]]:
+    """The cells of each row of the threat model: attacker, attack, defence, tests."""
     model = (ROOT / "docs/security.md").read_text().partition("## Threat model")[2]
-    named = set(re.findall(r"`(test_\w+)`", model))
-    assert named == {path.stem for path in (ROOT / "tests/attacks").glob("test_*.py")}
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in model.splitlines() if line[:1] == "|"]
+    return rows[2:]
+
+
+def test_every_row_of_the_threat_model_has_a_defence_and_a_test_that_exists() -> None:
+    there = {path.stem for path in (ROOT / "tests").rglob("test_*.py") if "node_modules" not in path.parts}
+    for row in threat_rows():
+        assert len(row) == 4, row
+        assert row[1], row
+        assert row[2], row
+        tests = re.findall(r"`(test_\w+)`", row[3])
+        assert tests, row
+        assert set(tests) <= there, row
+
+
+def test_threat_model_names_every_file_of_attacks() -> None:
+    named = {test for row in threat_rows() for test in re.findall(r"`(test_\w+)`", row[3])}
+    assert {path.stem for path in (ROOT / "tests/attacks").glob("test_*.py")} <= named
