@@ -31,6 +31,7 @@ BLOCK_BYTES = 1 << 20
 ROW_BYTES = 64 << 20
 """A longer row is none of ours: an event holds 256 KiB, a commit of one conversation some of them."""
 
+_FILE_HEAD = b"SQLite format 3\0"
 _TABLE_LEAF, _INDEX_LEAF, _INDEX_INNER = 0x0D, 0x0A, 0x02
 _INT_BYTES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8}
 
@@ -99,9 +100,13 @@ class StoreFile:
         assert self.wal is not None
         step = FRAME_HEADER_BYTES + PAGE_BYTES
         first = WAL_HEADER_BYTES + FRAME_HEADER_BYTES
-        starts = {first, *(start for start in _page_offsets(self.wal, self.wal_size, step))}
-        places = (place for start in starts for place in range(start % step, self.wal_size - PAGE_BYTES + 1, step))
-        self._frames = sorted(place for place in places if place >= first)
+        salts = {os.pread(self.wal, 8, at) for at in (16, WAL_HEADER_BYTES + 8)}
+        for start in {first, *_page_offsets(self.wal, self.wal_size, step)}:
+            for place in range(first + (start - first) % step, self.wal_size - PAGE_BYTES + 1, step):
+                # Elsewhere than where a frame belongs, only what carries this log's salts is one.
+                if start == first or os.pread(self.wal, 8, place - FRAME_HEADER_BYTES + 8) in salts:
+                    self._frames.append(place)
+        self._frames.sort()
         for place in self._frames:
             number = int.from_bytes(os.pread(self.wal, 4, place - FRAME_HEADER_BYTES), "big")
             self._latest[number] = place
@@ -225,7 +230,9 @@ def _page_offsets(file: int, size: int, step: int) -> list[int]:
         block = os.pread(file, BLOCK_BYTES + PAGE_BYTES, start)
         for match in _HEAD.finditer(block, 0, min(BLOCK_BYTES + 8, len(block))):
             at = match.start()
-            if at < BLOCK_BYTES and _looks_like_rows(block[at : at + PAGE_BYTES]):
+            # The first page's own head stands behind the file's.
+            is_first = block.startswith(_FILE_HEAD, max(at - FILE_HEADER_BYTES, 0))
+            if at < BLOCK_BYTES and not is_first and _looks_like_rows(block[at : at + PAGE_BYTES]):
                 found[(start + at) % step] += 1
     return [offset for offset, _ in found.most_common(ALIGNMENTS)]
 
@@ -244,7 +251,7 @@ def _looks_like_rows(page: bytes) -> bool:
 
 def _is_first(page: bytes, in_wal: bool, offset: int) -> bool:
     """The first page has the file's header before its own."""
-    return (not in_wal and offset == 0) or page.startswith(b"SQLite format 3\0")
+    return (not in_wal and offset == 0) or page.startswith(_FILE_HEAD)
 
 
 def _local_bytes(length: int, is_table: bool) -> int:
