@@ -1,5 +1,6 @@
 """`palaver backup`: a consistent copy of everything, while everything goes on."""
 
+import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ import typer
 from palaver.cli.support import options
 from palaver.cli.support.connection import data_directory, fail
 from palaver.errors import LogUnavailable, PalaverError
+from palaver.regular_file import read_regular
 from palaver.tools.files.atomic_file import replace_file
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ def backup(
     target: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new directory for the copy.")],
     with_secrets: Annotated[
         bool,
-        typer.Option("--with-secrets", help="Copy API keys, headers and environment variables of the settings too."),
+        typer.Option("--with-secrets", help="Copy everything in the settings that may be a secret, too."),
     ] = False,
     data: options.Data = None,
     json: options.Json = False,
@@ -52,21 +54,28 @@ def backup(
         copied = _copy_settings(directory, target, with_secrets=with_secrets)
     except OSError as error:
         raise fail(LogUnavailable(f"The settings could not be copied: {error}. The log and its blobs are.")) from None
+    from palaver.client.safe_text import visible
+
     if json:
         report = {"source": str(directory), "target": str(target), "size_bytes": _size(target)}
-        print_json({**report, "without_secrets": copied.struck, "left_out": copied.left_out})
+        print_json(
+            {**report, "without_secrets": list(copied.struck), "fields": copied.struck, "left_out": copied.left_out}
+        )
         return
-    print(f"Copied to {target}. Look at it with: palaver serve --data {target}", file=sys.stderr)
+    shown = visible(str(target))
+    print(f"Copied to {shown}. Look at it with: palaver serve --data {shown}", file=sys.stderr)
     if copied.with_secrets:
         print(
             f"It holds secrets as plain text, in {_list_names(copied.with_secrets)}. Keep it private.", file=sys.stderr
         )
     if copied.struck:
         print(
-            f"Keys, headers and environment variables are left out of {_list_names(copied.struck)}. Put them in after a restore, or "
-            "copy them with --with-secrets.",
+            f"What may be a secret is left out of {_list_names(list(copied.struck))}. Put it in after a restore, or copy it with "
+            "--with-secrets.",
             file=sys.stderr,
         )
+        for name, fields in copied.struck.items():
+            print(f"  {_list_names([name])}: {_list_names(fields)}", file=sys.stderr)
     if copied.left_out:
         print(
             f"Not copied, because it may hold secrets that cannot be told apart: {_list_names(copied.left_out)}. Copy it with "
@@ -77,7 +86,8 @@ def backup(
 
 @dataclass(slots=True)
 class _Copied:
-    struck: list[str] = field(default_factory=list[str])
+    struck: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """Files, and the fields of each that are left out."""
     left_out: list[str] = field(default_factory=list[str])
     with_secrets: list[str] = field(default_factory=list[str])
 
@@ -85,21 +95,26 @@ class _Copied:
 def _copy_settings(source: Path, target: Path, *, with_secrets: bool) -> _Copied:
     """Each file readable by its owner alone, whatever the original's mode is."""
     from palaver.agents.settings_secrets import without_secrets
+    from palaver.tools.redact import Redactor
 
+    redactor = Redactor(os.environ)
     copied = _Copied()
     for path in (path for name in SETTINGS for path in _files(source / name)):
         name = str(path.relative_to(source))
-        data = path.read_bytes()
-        struck = without_secrets(name, data.decode(errors="replace"))
+        data = read_regular(path)
+        try:
+            struck = without_secrets(name, data.decode(), redactor)
+        except UnicodeDecodeError:
+            struck = None
         if with_secrets:
-            if struck is None or struck[1]:
+            if struck is None or struck.fields:
                 copied.with_secrets.append(name)
         elif struck is None:
             copied.left_out.append(name)
             continue
-        elif struck[1]:
-            copied.struck.append(name)
-            data = struck[0].encode()
+        elif struck.text.encode() != data:
+            copied.struck[name] = list(struck.fields) or ["comments"]
+            data = struck.text.encode()
         (target / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         replace_file(target / name, data)
     return copied

@@ -95,7 +95,7 @@ PRINTED: dict[str, Printed] = {
     "token revoke": Printed("document", ("name", "revoked")),
     "token rotate": Printed("document", ("token",)),
     "verify": _of("document", Verified, f"each of `damages`: `{'`, `'.join(names_of(Damage))}`"),
-    "backup": Printed("document", ("source", "target", "size_bytes", "without_secrets", "left_out")),
+    "backup": Printed("document", ("source", "target", "size_bytes", "without_secrets", "fields", "left_out")),
     "salvage": _of("document", Salvaged, f"each of `damaged`: `{'`, `'.join(names_of(Cut))}`"),
 }
 

@@ -138,7 +138,10 @@ def print_json_line(encoded: bytes) -> None:
 
 
 def note(sentence: str) -> None:
-    """An aside, dim where it can be. Its words must be harmless already."""
+    """An aside, dim where it can be. Whoever wrote its words, they neither colour nor hide anything."""
+    from palaver.client.safe_text import visible
+
+    sentence = visible(sentence)
     if sys.stderr.isatty() and not os.environ.get("NO_COLOR"):
         sentence = f"\033[2m{sentence}\033[0m"
     print(sentence, file=sys.stderr, flush=True)
