@@ -95,7 +95,7 @@ async def test_no_route_of_any_face_fails_over_bytes_in_its_path_query_headers_o
                         b"Cookie",
                         b"Last-Event-ID",
                         b"Accept",
-                        b"Palaver-Key",
+                        b"Palaver-Proof",
                         b"X-Any",
                         b"Mcp-Session-Id",
                         b"If-None-Match",
@@ -137,7 +137,7 @@ async def test_secret_that_is_no_utf8_is_a_wrong_secret(server: Served, bad: byt
     port = server.host.rpartition(":")[2].encode()
     for fields in (
         b"Authorization: Bearer " + bad + b"\r\n",
-        b"Cookie: palaver_" + port + b"=" + bad + b"\r\nPalaver-Key: " + bad + b"\r\n",
+        b"Cookie: palaver_" + port + b"=" + bad + b"\r\nPalaver-Proof: " + bad + b"\r\n",
         b"Origin: http://" + bad + b"\r\n",
     ):
         host, _, number = server.host.rpartition(":")

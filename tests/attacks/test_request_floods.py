@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 from palaver.faces.http import http_bounds
 from palaver.faces.http.connections import Connections
 from palaver.faces.http.http_bounds import WAITING_REQUESTS, BoundedHttp
+from palaver.people.authentication import Principal
 from tests.attacks.test_floods import flooding, is_answered, said_by
 from tests.flows.served import WAIT_S, Served, serving
 
@@ -166,7 +167,7 @@ def protocol(connections: Connections, key: str | None) -> tuple[BoundedHttp, Un
 
     connection = connections.admit("10.0.0.1", lambda: None)
     if key is not None:
-        connection.authenticate(key)
+        connection.authenticate(Principal(key, "owner", key))
     made = BoundedHttp(uvicorn.Config(app), ServerState(), {}, connection=connection)
     transport = Unread()
     made.connection_made(transport)
@@ -203,7 +204,7 @@ def test_strangers_together_begin_so_many_requests_a_second() -> None:
     connections = Connections(4_000)
     one, other = (connections.admit(f"10.0.0.{number}", lambda: None) for number in (1, 2))
     mine = connections.admit("10.0.0.3", lambda: None)
-    mine.authenticate("k")
+    mine.authenticate(Principal("k", "owner", "k"))
     assert (one.wait_s(100.0), other.wait_s(100.0)) == (0.0, 0.0), "the first may show a token"
     at_once = sum(one.wait_s(100.0) == 0.0 for _ in range(2_000))
     assert 400 <= at_once <= 401

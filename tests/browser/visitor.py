@@ -27,12 +27,17 @@ from playwright.async_api import (
 )
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 
+from tests.flows.served import PageKey
+
 WAIT_MS = 30_000
 """The longest a page takes to show what it should: most of it is the machine's other work."""
 UNHURRIED_MS = 60_000
 """For what includes a start of the server or a wait of the page's own."""
 LOOK_EVERY_S = 0.05
 """How often a server is asked for what it tells nobody."""
+
+KEY_UNDER = "palaver.key"
+"""In the storage of the page's origin."""
 
 DESKTOP = (1280, 900)
 PHONE = (390, 844)
@@ -107,15 +112,18 @@ async def signed_in(url: str, token: str) -> StorageState:
                 "sameSite": "Strict",
             }
         ],
-        "origins": [{"origin": url, "localStorage": [{"name": "palaver.key", "value": answer.json()["key"]}]}],
+        # The page puts it where no script can read it.
+        "origins": [{"origin": url, "localStorage": [{"name": KEY_UNDER, "value": answer.json()["key"]}]}],
     }
 
 
 @dataclass
 class Requests:
-    """Calls of the API beside the page, as its browser signs them."""
+    """Calls of the API beside the page, in its browser's name."""
 
     page: Page
+    key: str
+    """Of the sign-in: the page itself cannot tell it."""
 
     async def get(self, url: str, **options: Any) -> APIResponse:
         return await self._call("get", url, options)
@@ -130,11 +138,14 @@ class Requests:
         return await self._call("delete", url, options)
 
     async def _call(self, method: str, url: str, options: dict[str, Any]) -> APIResponse:
-        context = self.page.context
-        (origin,) = (await context.storage_state())["origins"]
-        (key,) = (entry["value"] for entry in origin["localStorage"] if entry["name"] == "palaver.key")
-        headers = {**options.pop("headers", {}), "Palaver-Key": key}
-        return await context.request.fetch(url, method=method, headers=headers, **options)
+        request, address = self.page.context.request, httpx.URL(url)
+        if query := options.pop("params", None):
+            address = address.copy_merge_params(query)
+        asked = await request.get(str(address.copy_with(raw_path=b"/api/session/challenge")))
+        challenge = str((await asked.json())["challenge"])
+        proof = PageKey(self.key).prove(challenge, method.upper(), address.netloc.decode(), address.raw_path)
+        headers = {**options.pop("headers", {}), "Palaver-Proof": proof}
+        return await request.fetch(str(address), method=method, headers=headers, **options)
 
 
 @dataclass
@@ -142,12 +153,13 @@ class Visitor:
     page: Page
     url: str
     complaints: Complaints
+    key: str = ""
 
     # -- places
 
     @property
     def request(self) -> Requests:
-        return Requests(self.page)
+        return Requests(self.page, self.key)
 
     @property
     def log(self) -> Locator:
@@ -306,7 +318,10 @@ class Visitors:
 
     async def owner(self, url: str, token: str, size: tuple[int, int] = DESKTOP, **options: Any) -> Visitor:
         """Signed in with the token, without the page."""
-        return await self.stranger(url, size, storage_state=await signed_in(url, token), **options)
+        state = await signed_in(url, token)
+        visitor = await self.stranger(url, size, storage_state=state, **options)
+        visitor.key = state["origins"][0]["localStorage"][0]["value"]
+        return visitor
 
     async def close(self) -> None:
         for context in self._contexts:

@@ -5,8 +5,11 @@ the scripted agent, and moving the clock.
 """
 
 import asyncio
+import hmac
+import secrets
 import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
+from base64 import urlsafe_b64encode
+from collections.abc import AsyncIterator, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 import httpx
 import msgspec
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.typing import Subprotocol
 
 from palaver.agents.catalog import Book
 from palaver.agents.roster import Roster, Source
@@ -59,10 +63,11 @@ class Served:
         return http_client(self.url)
 
     async def sign_in(self, browser: httpx.AsyncClient, **credentials: str) -> httpx.Response:
-        """As the page does it: keeps the cookie, and the page key to go with it. By default with the token."""
+        """As the page does it: keeps the cookie, and proves with each request that it has the page key. By default with
+        the token."""
         answer = await browser.post("/api/session", json=credentials or {"token": self.token})
         if answer.status_code == 200:
-            browser.headers["Palaver-Key"] = answer.json()["key"]
+            browser.auth = PageKey(answer.json()["key"])
         return answer
 
     async def create(self, **fields: Any) -> str:
@@ -108,6 +113,37 @@ class Served:
         url = self.url.replace("http://", "ws://") + "/api/socket"
         async with connect(url, additional_headers=sent, max_size=None, open_timeout=WAIT_S) as connection:
             yield Lines(connection)
+
+
+class PageKey(httpx.Auth):
+    """Proves with each request that it has the key of a sign-in, as the page does."""
+
+    def __init__(self, text: str) -> None:
+        self.session, _, self._key = text.partition(".")
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        # From the header: httpx would read every answer to its end, streams too, if one body were looked at.
+        address, asking = request.url.copy_with(raw_path=b"/api/session/challenge"), {"Palaver-Proof": "none"}
+        asked = yield httpx.Request("GET", address, headers=asking)
+        proof = self.prove(
+            asked.headers["Palaver-Challenge"], request.method, request.headers["Host"], request.url.raw_path
+        )
+        request.headers["Palaver-Proof"] = proof
+        yield request
+
+    def prove(self, challenge: str, method: str, host: str, target: str | bytes) -> str:
+        target = target.decode() if isinstance(target, bytes) else target
+        once = secrets.token_urlsafe(8)
+        text = "\n".join((challenge, once, method, host, target))
+        mac = urlsafe_b64encode(hmac.digest(self._key.encode(), text.encode(), "sha256")).decode().rstrip("=")
+        return f"{self.session}.{challenge}.{once}.{mac}"
+
+    async def prove_socket(self, url: str, path: str) -> list[Subprotocol]:
+        """What a page offers with its WebSocket."""
+        async with http_client(url) as http:
+            challenge = (await http.get("/api/session/challenge")).json()["challenge"]
+        proof = self.prove(challenge, "SOCKET", url.partition("://")[2], path)
+        return [Subprotocol("palaver"), Subprotocol(f"palaver.proof.{proof}")]
 
 
 def http_client(url: str, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:

@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from palaver.clock import SystemClock
 from palaver.people.authentication import KeyRecord, token_hash
-from tests.flows.served import WAIT_S, Served, serving
+from tests.flows.served import WAIT_S, PageKey, Served, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -264,7 +264,6 @@ async def test_rotated_token_ends_streams_and_sessions_of_the_old_one(tmp_path: 
     async with serving(tmp_path, clock=clock) as server:
         conversation = await server.create()
         signed_in = await server.http.post("/api/session", json={"token": server.token})
-        page_key = {"Palaver-Key": signed_in.json()["key"]}
         async with server.socket() as socket, server.events(conversation) as stream:
             await socket.next()
             await stream.next()
@@ -276,8 +275,8 @@ async def test_rotated_token_ends_streams_and_sessions_of_the_old_one(tmp_path: 
                 await stream.next()
         old = await server.http.get("/api/agents")
         async with server.browser() as page:
-            page.cookies = signed_in.cookies
-            cookie = await page.get("/api/agents", headers=page_key)
+            page.cookies, page.auth = signed_in.cookies, PageKey(signed_in.json()["key"])
+            cookie = await page.get("/api/agents")
         new = await server.http.get("/api/agents", headers={"Authorization": "Bearer " + "n" * 43})
 
     assert closed.value.rcvd is not None

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from tests.browser.served import free_port
+from tests.flows.served import PageKey
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +68,7 @@ async def test_printed_link_signs_in_and_the_token_file_is_private(tmp_path: Pat
         address, _, code = link.partition("/#code=")
         async with httpx.AsyncClient(base_url=address, timeout=START_S) as http:
             signed_in = await http.post("/api/session", json={"code": code})
-            who = await http.get("/api/session", headers={"Palaver-Key": signed_in.json()["key"]})
+            who = await http.get("/api/session", auth=PageKey(signed_in.json()["key"]))
             token = (tmp_path / "data/token").read_text().strip()
             by_token = await http.get("/api/agents", headers={"Authorization": f"Bearer {token}"})
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from palaver.clock import ManualClock
-from tests.flows.served import Served, serving
+from tests.flows.served import PageKey, Served, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -72,11 +72,11 @@ async def test_code_with_a_role_gives_its_rights_alone_and_keeps_them_apart_afte
         made = await server.http.post("/api/session/code?role=observer")
         async with server.browser() as page:
             session = await server.sign_in(page, code=made.json()["code"])
-            cookies, headers = httpx.Cookies(page.cookies), page.headers
+            cookies, auth = httpx.Cookies(page.cookies), PageKey(session.json()["key"])
         refused = await server.http.post("/api/session/code?role=king")
 
     async with serving(tmp_path, port=port) as server, server.browser() as page:
-        page.cookies, page.headers = cookies, headers
+        page.cookies, page.auth = cookies, auth
         read = await page.get("/api/conversations")
         sent = await page.post("/api/conversations", json={})
         asked = await page.post("/api/session/code")
@@ -113,11 +113,10 @@ async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         port = int(server.host.rpartition(":")[2])
         async with server.browser() as page:
-            cookies = (await server.sign_in(page, code=server.app.keys.new_code())).cookies
-            headers = page.headers
+            signed_in = await server.sign_in(page, code=server.app.keys.new_code())
 
     async with serving(tmp_path, port=port) as server, server.browser() as page:
-        page.cookies, page.headers = cookies, headers
+        page.cookies, page.auth = signed_in.cookies, PageKey(signed_in.json()["key"])
         answer = await page.get("/api/conversations")
 
     assert answer.status_code == 200
@@ -125,8 +124,8 @@ async def test_cookie_goes_on_after_a_restart(tmp_path: Path) -> None:
 
 async def test_signing_out_voids_the_cookie_itself(server: Served) -> None:
     async with server.browser() as page, server.browser() as thief:
-        await server.sign_in(page)
-        thief.cookies, thief.headers = httpx.Cookies(page.cookies), page.headers
+        signed_in = await server.sign_in(page)
+        thief.cookies, thief.auth = httpx.Cookies(page.cookies), PageKey(signed_in.json()["key"])
         before = await thief.get("/api/session")
         signed_out = await page.delete("/api/session")
         after = [await page.get("/api/session"), await thief.get("/api/session")]
@@ -139,12 +138,12 @@ async def test_signed_out_cookie_stays_void_after_a_restart(tmp_path: Path) -> N
     async with serving(tmp_path) as server:
         port = int(server.host.rpartition(":")[2])
         async with server.browser() as page:
-            await server.sign_in(page)
-            copied, headers = httpx.Cookies(page.cookies), page.headers
+            signed_in = await server.sign_in(page)
+            copied, auth = httpx.Cookies(page.cookies), PageKey(signed_in.json()["key"])
             await page.delete("/api/session")
 
     async with serving(tmp_path, port=port) as server, server.browser() as thief:
-        thief.cookies, thief.headers = copied, headers
+        thief.cookies, thief.auth = copied, auth
         answer = await thief.get("/api/session")
 
     assert answer.status_code == 401

@@ -2,8 +2,8 @@
 
 The gate asks here for every request; the session routes make cookies and codes here. A cookie is a statement signed with a
 key derived from the owner's token, so it survives a restart and dies when the token is rotated. It counts only together with
-its page key: a browser sends cookies to every port of a host, but keeps the key in the storage of one origin. Must never log
-a secret, compare one in variable time, or keep one in a form that could be shown.
+a proof of its page key: a browser sends cookies to every port of a host, but keeps the key in the storage of one origin, and
+sends it nowhere. Must never log a secret, compare one in variable time, or keep one in a form that could be shown.
 """
 
 import hmac
@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec import Struct
 
 from palaver.clock import Clock
+from palaver.people.proofs import Challenges, Proof
 
 Role = Literal["read", "send", "decide", "admin"]
 Kind = Literal["owner", "human", "agent", "observer"]
@@ -69,6 +70,16 @@ class Principal:
     key: str
     session: BrowserSession | None = None
     """With a token there is none."""
+
+    @property
+    def holder(self) -> str:
+        """What limits are counted by: a token and a browser that signed in with it or its codes are two holders."""
+        return f"{self.group}.{self.session.id}" if self.session else self.group
+
+    @property
+    def group(self) -> str:
+        """All browsers of the same token and kind: who may sign in as often as it likes must gain nothing by it."""
+        return f"{self.key}.{self.kind}.browsers" if self.session else self.key
 
     def may(self, role: Role) -> bool:
         return role in ROLES[self.kind]
@@ -124,6 +135,7 @@ class Keys:
         self, token: str | None, clock: Clock, others: Iterable[KeyRecord] = (), signed_out: SignedOut | None = None
     ) -> None:
         self._clock = clock
+        self.challenges = Challenges(clock)
         self._codes: OrderedDict[str, tuple[float, Kind]] = OrderedDict()
         self._signed_out = signed_out or SignedOut()
         self._holders: dict[str, tuple[str, Principal]] = {}
@@ -142,7 +154,7 @@ class Keys:
             record.hash[:16]: (record.hash, Principal(record.name, record.kind, record.hash[:16])) for record in records
         }
         self._owner = None if token is None else self._holders[records[0].hash[:16]][1]
-        signing_key = None if token is None else hmac.digest(token.encode(), b"palaver cookie 2", "sha256")
+        signing_key = None if token is None else hmac.digest(token.encode(), b"palaver cookie 3", "sha256")
         if signing_key != self._signing_key:
             # The owner's: a link that was just printed outlives a token that is made for somebody else.
             self._codes.clear()
@@ -193,15 +205,19 @@ class Keys:
         return f"{statement}.{self._mac('cookie', statement)}"
 
     def page_key_of(self, principal: Principal) -> str:
-        """What a page sends beside the cookie. Derived, so that nobody keeps it but the page."""
+        """What a page makes its proofs with. Derived, so that nobody keeps it but the page."""
         return self._mac("page key", f"{principal.key}.{_session_of(principal).id}")
 
-    def by_cookie(self, cookie: str, page_key: str) -> Principal | None:
-        """A cookie without its page key is nobody's."""
-        principal = self._by_statement(cookie)
-        if principal is None or not _is_same(page_key, self.page_key_of(principal)):
+    def by_cookie(self, cookies: Iterable[str], proof: Proof | None, request: str) -> Principal | None:
+        """Whoever the proof is of, if a cookie says so: which one does not depend on what other ports have set."""
+        if proof is None:
             return None
-        return principal
+        for cookie in cookies:
+            if f".{proof.session}." not in cookie or (principal := self._by_statement(cookie)) is None:
+                continue
+            if _session_of(principal).id == proof.session and proof.is_made_with(self.page_key_of(principal), request):
+                return principal if self.challenges.use_up(proof) else None
+        return None
 
     def _by_statement(self, cookie: str) -> Principal | None:
         statement, _, signature = cookie.rpartition(".")

@@ -76,7 +76,7 @@ export interface Session {
   full_enabled?: boolean;
 }
 
-/** `key`: what goes with the cookie in every request. */
+/** `key`: the session's id, a dot, and what the proofs of every request are made with. */
 export interface SignedIn extends Session {
   key: string;
 }

@@ -83,6 +83,9 @@ export function blobUrl(id: string): string {
   return `/api/blobs/${encodeURIComponent(id)}`;
 }
 
+/** The browser's, or one that does more. */
+export type Fetch = (address: string, init?: RequestInit) => Promise<Response>;
+
 type Query = Record<string, string | number | boolean | null | undefined>;
 
 interface Call {
@@ -94,11 +97,11 @@ interface Call {
 }
 
 export class HttpApi implements Api {
-  protected readonly fetch: typeof fetch;
+  protected readonly fetch: Fetch;
   protected readonly client: string;
 
   /** `client`: the name that the events of our commands carry. */
-  constructor(fetcher: typeof fetch, { client }: { client: string }) {
+  constructor(fetcher: Fetch, { client }: { client: string }) {
     this.fetch = fetcher;
     this.client = client;
   }

@@ -2,10 +2,12 @@
 
 import { version as built } from "../../package.json";
 import { HttpApi } from "./api";
-import { keepPageKey, signedFetch, socketProtocols } from "./pagekey";
+import { forgetServer, keepPageKey, signedFetch, socketProtocols } from "./pagekey";
 import type { KeyValue, Ports, SocketLike } from "./ports";
 import { Relay, type WorkerLike } from "./relay";
 import { localValues, tabValues } from "./storage";
+
+const SOCKET = "/api/socket";
 
 const NAME_UNDER = "palaver.client";
 
@@ -15,12 +17,13 @@ export function browserPorts(options: { version?: string } = {}): Ports {
   const relay = new Relay(
     () => new Worker(new URL("../worker/socket.ts", import.meta.url), { type: "module" }) as WorkerLike,
     (address, protocols) => new WebSocket(address, protocols) as SocketLike,
+    forgetServer,
   );
   return {
     api: new HttpApi(signedFetch, { client }),
     client,
     version: options.version ?? built,
-    openSocket: () => relay.open(new URL("/api/socket", location.href.replace(/^http/, "ws")).href, socketProtocols()),
+    openSocket: () => relay.open(new URL(SOCKET, location.href.replace(/^http/, "ws")).href, socketProtocols(SOCKET)),
     now: () => Date.now(),
     after(delayMs, run) {
       const timer = setTimeout(run, delayMs);
@@ -83,7 +86,7 @@ function frame(run: () => void): () => void {
   return cancel;
 }
 
-/** `crypto.randomUUID` exists only on https and localhost; a page on a home network has neither. */
+/** `crypto.randomUUID` exists only on https and loopback; a page on a home network has neither. */
 function newId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

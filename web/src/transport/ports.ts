@@ -64,6 +64,6 @@ export interface Ports extends Timers {
   readonly tab: KeyValue;
   /** Shared by all tabs of this browser. */
   readonly device: KeyValue;
-  /** From now on every request carries it; null: none does. */
+  /** From now on every request proves it; null: none does. */
   keepPageKey(key: string | null): void;
 }

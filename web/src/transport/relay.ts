@@ -30,13 +30,16 @@ export interface WorkerLike {
 
 export class Relay {
   private readonly direct: (address: string, protocols: string[]) => SocketLike;
+  private readonly ended: () => void;
   private worker: WorkerLike | null;
+  private own: SocketLike | null = null;
   private number = 0;
   private current: SocketLike | null = null;
 
-  /** Started at once: the worker is there by the time a socket is wanted. */
-  constructor(start: () => WorkerLike, direct: (address: string, protocols: string[]) => SocketLike) {
+  /** Started at once: the worker is there by the time a socket is wanted. `ended` is called after each socket. */
+  constructor(start: () => WorkerLike, direct: (address: string, protocols: string[]) => SocketLike, ended: () => void) {
     this.direct = direct;
+    this.ended = ended;
     try {
       this.worker = start();
     } catch {
@@ -47,30 +50,61 @@ export class Relay {
     this.worker.onerror = () => this.giveUp();
   }
 
-  open(address: string, protocols: string[]): SocketLike {
-    const { worker } = this;
-    if (worker === null) return this.direct(address, protocols);
+  /** The socket begins once its protocols are known, unless it was closed before. */
+  open(address: string, protocols: Promise<string[]>): SocketLike {
     this.number += 1;
     const { number } = this;
-    const order = (what: RelayOrder): void => {
-      if (this.number === number) worker.postMessage(what);
-    };
-    this.current = {
-      send: (text) => order({ kind: "send", text }),
-      close: (code) => order({ kind: "close", code }),
+    let begun = false;
+    const socket: SocketLike = {
+      send: (text) => {
+        if (this.number === number) this.tell({ kind: "send", text });
+      },
+      close: (code) => {
+        if (this.number !== number) return;
+        if (begun) this.tell({ kind: "close", code });
+        else this.current = null;
+      },
       onopen: null,
       onmessage: null,
       onclose: null,
     };
-    worker.postMessage({ kind: "open", number, address, protocols });
-    return this.current;
+    this.own?.close();
+    this.own = null;
+    this.current = socket;
+    const begin = (offered: string[]): void => {
+      if (this.current !== socket) return;
+      begun = true;
+      if (this.worker === null) this.openOwn(number, address, offered);
+      else this.tell({ kind: "open", number, address, protocols: offered });
+    };
+    protocols.then(begin, () => this.hear({ kind: "closed", number, code: ABNORMAL, reason: "" }));
+    return socket;
+  }
+
+  private tell(order: RelayOrder): void {
+    if (this.worker !== null) this.worker.postMessage(order);
+    else if (order.kind === "send") this.own?.send(order.text);
+    else if (order.kind === "close") this.own?.close(order.code);
+  }
+
+  private openOwn(number: number, address: string, protocols: string[]): void {
+    const own = this.direct(address, protocols);
+    own.onopen = () => this.hear({ kind: "opened", number });
+    own.onmessage = ({ data }) => {
+      if (typeof data === "string") this.hear({ kind: "message", number, text: data });
+    };
+    own.onclose = ({ code, reason }) => this.hear({ kind: "closed", number, code, reason });
+    this.own = own;
   }
 
   private hear(news: RelayNews): void {
     if (news.number !== this.number) return;
     if (news.kind === "message") this.current?.onmessage?.({ data: news.text });
     else if (news.kind === "opened") this.current?.onopen?.();
-    else this.current?.onclose?.({ code: news.code, reason: news.reason });
+    else {
+      this.ended();
+      this.current?.onclose?.({ code: news.code, reason: news.reason });
+    }
   }
 
   /** It could not be fetched, or fell over: whoever waits for it tries again, and gets a socket of the page's own. */

@@ -5,9 +5,12 @@ A new connection is always taken, and the oldest stranger's gives way: who has a
 longer, while a flood only displaces itself. Nobody else closes a connection for want of room.
 """
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
+
+from palaver.people.authentication import Principal
 
 EXTENSION = "palaver.connection"
 """In `scope["extensions"]`: the connection that a request came on."""
@@ -24,12 +27,14 @@ STRANGERS_AHEAD_S = 2.0
 """What was not used of that for so long may come at once: the page and all that it loads."""
 STRANGERS_WAIT_S = 5.0
 """At most, for one request: it also occupies a connection."""
+FAREWELL_S = 2.0
+"""How long a stream may take to say why it ends, once its reader has lost the right to it."""
 RELIEF = 32
 """How many strangers go at once when descriptors have run out."""
 
 
 class Connection:
-    __slots__ = ("_all", "_is_first", "close", "key", "peer")
+    __slots__ = ("_all", "_is_first", "close", "is_answered", "key", "peer", "principal", "refuse", "takes_leave")
 
     def __init__(self, all_connections: "Connections", peer: str, close: Callable[[], Any]) -> None:
         self._all = all_connections
@@ -39,14 +44,28 @@ class Connection:
         self.key: str | None = None
         """Of the token that was shown on it; None: a stranger's."""
         self._is_first = True
+        self.principal: Principal | None = None
+        """Of the request that came last, until the next one comes."""
+        self.takes_leave = False
+        """That request is a stream, which ends itself when it is told to."""
+        self.is_answered: Callable[[], bool] = lambda: True
+        """Whether all of its answer is on its way, so that nothing is left to be ended."""
+        self.refuse: Callable[[], Any] = self.close
+        """Ends it because its principal may not go on: with a refusal where the request was not complete."""
 
     def wait_s(self, now: float) -> float:
         """How long a request on it has to wait before it is begun."""
         is_first, self._is_first = self._is_first, False
         return 0.0 if is_first or self.key is not None else self._all.wait_s(now)
 
-    def authenticate(self, key: str) -> None:
-        self._all.authenticate(self, key)
+    def authenticate(self, principal: Principal) -> None:
+        self.principal = principal
+        self.takes_leave = False
+        self._all.authenticate(self, principal.group)
+
+    def take_leave(self) -> None:
+        """Its last request may be answered although it took away its own right: a sign-out."""
+        self.principal = None
 
     def release(self) -> None:
         """It is closed."""
@@ -102,6 +121,22 @@ class Connections:
             return
         self._strangers.pop(connection, None)
         _discard(self._peers, connection.peer, connection)
+
+    def drop_strangers(self, holds: Callable[[Principal], bool]) -> None:
+        """Ends the requests of principals that are let in no more: bodies that still come, answers that still go."""
+        for connection in [*self._strangers, *(one for held in self._keys.values() for one in held)]:
+            if connection.principal is None or connection.is_answered() or holds(connection.principal):
+                continue
+            if connection.takes_leave:
+                loop = asyncio.get_running_loop()
+                loop.call_later(FAREWELL_S, self._refuse, connection, connection.principal)
+            else:
+                self._refuse(connection, connection.principal)
+
+    def _refuse(self, connection: Connection, principal: Principal) -> None:
+        if connection.principal is principal and not connection.is_answered():
+            connection.principal = None
+            connection.refuse()
 
     def relieve(self) -> None:
         """Makes room when the system has none: the oldest strangers go."""

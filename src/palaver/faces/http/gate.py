@@ -2,8 +2,8 @@
 
 A plain ASGI application in front of every face, HTTP and WebSocket alike. In this order: is the Host one of our names (a
 page that rebinds its own name to this address has another); does the request come from our own page or from no page at all;
-does it carry a token of ours, or a cookie with its page key. Then the answer gets the headers every answer has. Streams pass
-through untouched: only the first message of a response is looked at.
+does it carry a token of ours, or a cookie with a proof of its page key. Then the answer gets the headers every answer has.
+Streams pass through untouched: only the first message of a response is looked at.
 """
 
 from collections.abc import Awaitable, Mapping
@@ -15,10 +15,12 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from palaver.errors import Busy, Forbidden, PalaverError, Unauthorized
 from palaver.faces.http.connections import EXTENSION as CONNECTION
+from palaver.faces.http.connections import Connection
 from palaver.faces.http.errors import refuse
 from palaver.faces.http.hosts import Hosts
 from palaver.faces.http.page import Page
 from palaver.people.authentication import Failures, Keys, Principal
+from palaver.people.proofs import Proof
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
@@ -37,22 +39,26 @@ _HEADERS: dict[bytes, bytes] = {
 }
 
 SIGN_IN = "/api/session"
-OPEN = frozenset({("GET", "/api/health"), ("POST", SIGN_IN)})
+OPEN = frozenset({("GET", "/api/health"), ("POST", SIGN_IN), ("GET", "/api/session/challenge")})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
-PAGE_KEY_HEADER = "palaver-key"
+PROOF_HEADER = b"palaver-proof"
+CHALLENGE_HEADER = b"palaver-challenge"
+"""The answer to every request that has the other one says what the next proof is to be made with."""
 SUBPROTOCOL = "palaver"
-PAGE_KEY_SUBPROTOCOL = "palaver.key."
-"""A browser's WebSocket has no other header of its own: the page offers `palaver` and `palaver.key.KEY`."""
-COOKIES_TRIED = 8
-"""Another port of this host may set cookies of the same name; ours is found among them."""
+PROOF_SUBPROTOCOL = "palaver.proof."
+"""A browser's WebSocket has no other header of its own: the page offers `palaver` and `palaver.proof.PROOF`."""
+SOCKET = "SOCKET"
+"""In proofs, the method of a WebSocket's request: none of HTTP's, so that a proof for one is none for the other."""
 
 _LOOKED_AT = frozenset(
     {
         *(b"host", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"authorization", b"cookie"),
-        *(b"x-forwarded-proto", b"sec-websocket-protocol", PAGE_KEY_HEADER.encode()),
+        *(b"x-forwarded-proto", b"sec-websocket-protocol", PROOF_HEADER),
     }
 )
+
+_STREAM = b"text/event-stream"
 
 _NO_PAGES = ("/api/", "/mcp", "/ws")
 """Where faces answer by themselves; any other address that somebody opens in a browser is answered by the page, in words."""
@@ -73,7 +79,8 @@ class _Asked:
     fetch_dest: str | None
     authorization: str | None
     cookie: str | None
-    page_key: str
+    proof: str | None
+    """None: it has no place for one. Empty: there is nothing in it."""
     scheme: str
     peer: str
 
@@ -105,8 +112,9 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        answer = _with_headers(send)
         asked = _asked(scope, self._behind_proxy)
+        challenge = self._keys.challenges.current.encode() if asked.proof is not None else None
+        answer = _with_headers(scope, send, challenge)
         try:
             host = self._host(asked)
             if self._is_page(scope, asked):
@@ -118,9 +126,10 @@ class Gate:
             if scope["path"] == SIGN_IN or asked.authorization is None:
                 self._check_held(host)
             if not _is_open(scope):
-                scope["auth"] = scope["user"] = self._principal(asked)
+                scope["auth"] = scope["user"] = self._principal(scope, asked)
                 answer = _with_subprotocol(scope, answer)
                 _keep_connection(scope)
+                receive = self._with_checked_body(scope, receive)
         except PalaverError as refusal:
             await refuse(scope, receive, answer, refusal)
             return
@@ -149,7 +158,22 @@ class Gate:
                 host=host[:200],
             )
 
-    def _principal(self, asked: _Asked) -> Principal:
+    def _with_checked_body(self, scope: Scope, receive: Receive) -> Receive:
+        """A body may take minutes. Whoever lost its right meanwhile is refused before anybody acts on it."""
+        # Only an HTTP request has a method.
+        if not scope.get("method"):
+            return receive
+        principal: Principal = scope["auth"]
+
+        async def receiving() -> Any:
+            message = await receive()
+            if message["type"] == "http.request" and not self._keys.holds(principal):
+                raise Unauthorized("Your token or sign-in ended before this request was complete.")
+            return message
+
+        return receiving
+
+    def _principal(self, scope: Scope, asked: _Asked) -> Principal:
         """Whoever the token or the cookie stands for. A right secret always passes, however many wrong ones came before."""
         if asked.authorization is not None:
             scheme, _, token = asked.authorization.partition(" ")
@@ -162,10 +186,9 @@ class Gate:
                 )
             return found
         cookies = _cookie_values(asked.cookie, self._cookie)
-        for cookie in cookies:
-            # A wrong cookie is no guess: it is a browser that was signed out, and it must be told so.
-            if (found := self._keys.by_cookie(cookie, asked.page_key)) is not None:
-                return found
+        # A wrong cookie is no guess: it is a browser that was signed out, and it must be told so.
+        if (found := self._keys.by_cookie(cookies, Proof.parse(asked.proof or ""), _proven(scope, asked))) is not None:
+            return found
         if cookies:
             raise Unauthorized(
                 "This browser's sign-in has ended, or its page key is missing. Sign in again: with the token in the file "
@@ -185,7 +208,8 @@ def _moved(address: str) -> ASGIApp:
     async def redirect(scope: Scope, _receive: Receive, send: Send) -> None:
         query = b"?" + scope["query_string"] if scope["query_string"] else b""
         location = address.encode() + target_path(scope) + query
-        headers = [(b"location", location), (b"content-length", b"0")]
+        # Nothing more is to be said under this name.
+        headers = [(b"location", location), (b"content-length", b"0"), (b"connection", b"close")]
         start: Any = {"type": "http.response.start", "status": 308, "headers": headers}
         end: Any = {"type": "http.response.body", "body": b"", "more_body": False}
         await send(start)
@@ -217,19 +241,26 @@ def _asked(scope: Scope, behind_proxy: bool) -> _Asked:
         fetch_dest=_first(found.get(b"sec-fetch-dest")),
         authorization=_first(found.get(b"authorization")),
         cookie="; ".join(found[b"cookie"]) if b"cookie" in found else None,
-        page_key=_page_key(scope, found),
+        proof=_proof(scope, found),
         scheme=_scheme(scope, behind_proxy and b"x-forwarded-proto" not in found),
         peer=peer_of(scope),
     )
 
 
-def _page_key(scope: Scope, found: Mapping[bytes, list[str]]) -> str:
+def _proof(scope: Scope, found: Mapping[bytes, list[str]]) -> str | None:
     # Only an HTTP request has a method.
     if scope.get("method"):
-        return _first(found.get(PAGE_KEY_HEADER.encode())) or ""
+        return _first(found.get(PROOF_HEADER))
     offered = [word.strip() for value in found.get(b"sec-websocket-protocol", ()) for word in value.split(",")]
-    keys = [word for word in offered if word.startswith(PAGE_KEY_SUBPROTOCOL)]
-    return keys[0].removeprefix(PAGE_KEY_SUBPROTOCOL) if keys else ""
+    proofs = [word for word in offered if word.startswith(PROOF_SUBPROTOCOL)]
+    return proofs[0].removeprefix(PROOF_SUBPROTOCOL) if proofs else None
+
+
+def _proven(scope: Scope, asked: _Asked) -> str:
+    """What a proof is bound to, a line each. The host among it: no other server of the same token accepts it."""
+    query = b"?" + scope["query_string"] if scope["query_string"] else b""
+    target = (target_path(scope) + query).decode("latin-1")
+    return f"{scope.get('method') or SOCKET}\n{asked.hosts[0].lower()}\n{target}"
 
 
 def _scheme(scope: Scope, proxy_is_silent: bool) -> str:
@@ -265,24 +296,31 @@ def _is_open(scope: Scope) -> bool:
 def _cookie_values(header: str | None, name: str) -> list[str]:
     # Not by the standard library, which gives up at the first odd cookie; other programs on this host set odd ones.
     pairs = (pair.partition("=") for pair in (header or "").split(";"))
-    return [value.strip() for key, _, value in pairs if key.strip() == name][:COOKIES_TRIED]
+    return [value.strip() for key, _, value in pairs if key.strip() == name]
 
 
 def _keep_connection(scope: Scope) -> None:
-    """Its connection is no stranger's any more. Another server than ours has none."""
-    connection: Any = (scope.get("extensions") or {}).get(CONNECTION)
-    if connection is not None:
-        connection.authenticate(scope["auth"].key)
+    """Its connection is no stranger's any more."""
+    if (connection := connection_of(scope)) is not None:
+        connection.authenticate(scope["auth"])
+        connection.takes_leave = not scope.get("method")
+
+
+def connection_of(scope: Scope) -> Connection | None:
+    """Another server than ours has none."""
+    extensions: Any = scope.get("extensions") or {}
+    connection: Connection | None = extensions.get(CONNECTION)
+    return connection
 
 
 def _with_subprotocol(scope: Scope, send: Send) -> Send:
-    """A browser drops a socket whose server chose none of the protocols it offered. The key goes no further than here."""
+    """A browser drops a socket whose server chose none of the protocols it offered. The proof goes no further than here."""
     # Litestar's type of a scope is a union of which only the WebSocket's has this key.
     socket_scope: Any = scope
     offered: list[str] = socket_scope.get("subprotocols") or []
     if not offered:
         return send
-    kept = [word for word in offered if not word.startswith(PAGE_KEY_SUBPROTOCOL)]
+    kept = [word for word in offered if not word.startswith(PROOF_SUBPROTOCOL)]
     others = [pair for pair in scope["headers"] if pair[0] != b"sec-websocket-protocol"]
     socket_scope["subprotocols"] = kept
     socket_scope["headers"] = [*others, (b"sec-websocket-protocol", ", ".join(kept).encode())] if kept else others
@@ -297,12 +335,17 @@ def _with_subprotocol(scope: Scope, send: Send) -> Send:
     return sending
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(scope: Scope, send: Send, challenge: bytes | None) -> Send:
+    headers = _HEADERS if challenge is None else {**_HEADERS, CHALLENGE_HEADER: challenge}
+
     # No coroutine of its own: a stream passes here with every piece it writes.
     def sending(message: Message) -> Awaitable[None]:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
             present = {name.lower() for name, _ in message["headers"]}
-            added = [pair for pair in _HEADERS.items() if pair[0] not in present]
+            added = [pair for pair in headers.items() if pair[0] not in present]
+            is_stream = any(pair[0] == b"content-type" and pair[1].startswith(_STREAM) for pair in message["headers"])
+            if is_stream and (connection := connection_of(scope)) is not None:
+                connection.takes_leave = True
             message["headers"] = [*message["headers"], *added]
         return send(message)
 

@@ -7,13 +7,16 @@ the journal with it.
 
 import asyncio
 import functools
+import socket
+import struct
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from palaver.errors import Busy, CallerError, Invalid, PalaverError, TooLarge
+from palaver.errors import Busy, CallerError, Invalid, PalaverError, TooLarge, Unauthorized
 from palaver.faces.http.connections import EXTENSION, Connection
 from palaver.faces.http.errors import body_of
 
@@ -34,6 +37,8 @@ STRANGER_BODY_BYTES = 1 << 20
 """All that a stranger has to say is a code or a token. A body that nobody reads is held back long before this."""
 WAITING_REQUESTS = 8
 """Sent ahead on a connection, behind the one that is answered. Browsers and proxies send none."""
+_DISCARD = struct.pack("ii", 1, 0)
+"""For SO_LINGER: a close discards what was not sent yet."""
 UNREAD_S = 30.0
 """How long a stranger may leave an answer unread."""
 
@@ -68,6 +73,8 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._connection.close = transport.abort
+        self._connection.is_answered = self._is_answered
+        self._connection.refuse = self._refuse_stranger
         self._set_timer(HEAD_S, self._on_slow_head)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -201,6 +208,22 @@ class BoundedHttp(HttpToolsProtocol):
         if is_free and not self.pipeline:
             self.transport.write(response_of(refusal))
         self.transport.close()
+
+    def _is_answered(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return (cycle is None or cycle.response_complete) and not self.transport.get_write_buffer_size()
+
+    def _refuse_stranger(self) -> None:
+        """Its principal was let in when the request began, and is not any more."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if self._in_body and cycle is not None and not cycle.response_started:
+            self._refuse(Unauthorized("Your token or sign-in ended before this request was complete."))
+            return
+        # What the system holds for its reader goes too. Nothing else is said: whether the request took effect is not known here.
+        with suppress(AttributeError, OSError):
+            connected: Any = self.transport.get_extra_info("socket")
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DISCARD)
+        self.transport.abort()
 
     def _set_timer(self, seconds: float, run: Any) -> None:
         self._clear_timer()

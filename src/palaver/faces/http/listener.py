@@ -78,6 +78,7 @@ class Listener(uvicorn.Server):
         self._streams = streams
         self._started = started
         self._connections = Connections(raise_descriptor_limit(), trusts_peers=config.behind_proxy)
+        streams.add_connections(self._connections)
         self._acceptors: list[_Acceptor] = []
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Open streams (server-sent events and sockets): how many a key holds, what they hold, and how they all end at once.
+"""Open streams (server-sent events and sockets): how many a holder has, what they hold, and how they all end at once.
 
 Entered by whatever writes a stream. When a key is rotated, a browser signs out or the server stops, the bodies of the streams
 concerned are cancelled from here; nobody else ends another's stream. What is kept for readers is counted here too: a reader
@@ -11,10 +11,13 @@ from contextlib import asynccontextmanager, suppress
 from typing import Literal
 
 from palaver.errors import Busy, LogUnavailable
+from palaver.faces.http.connections import Connections
 from palaver.people.authentication import Keys, Principal
 
-STREAMS_A_KEY = 32
+STREAMS_A_HOLDER = 32
 """More than the tabs and terminals of one person, fewer than would hurt the others."""
+STREAMS_A_GROUP = 128
+"""Of all browsers that signed in with one token as the same kind. The token itself is not among them: it has its own."""
 
 End = Literal["signed_out", "shutdown"]
 
@@ -38,9 +41,10 @@ class OpenStream:
 
 
 class Streams:
-    def __init__(self, keys: Keys, limit: int = STREAMS_A_KEY) -> None:
+    def __init__(self, keys: Keys, limit: int = STREAMS_A_HOLDER) -> None:
         self._keys = keys
         self._limit = limit
+        self._connections: list[Connections] = []
         self._open: dict[asyncio.Timeout, OpenStream] = {}
         self._ended: dict[asyncio.Timeout, End] = {}
         self._closed = False
@@ -63,15 +67,10 @@ class Streams:
 
     @asynccontextmanager
     async def open(self, principal: Principal) -> AsyncIterator[OpenStream]:
-        """Raises Busy when the key holds too many already."""
+        """Raises Busy when its holder has too many already."""
         if self._closed:
             raise LogUnavailable("The server is shutting down; try again in a moment.")
-        if sum(stream.principal.key == principal.key for stream in self._open.values()) >= self._limit:
-            raise Busy(
-                f"This token has {self._limit} open streams already. Close one, or follow several "
-                "conversations over one WebSocket.",
-                limit=self._limit,
-            )
+        self._check_room(principal)
         # A deadline that nobody has set yet: moving it to now is how another task ends this one's body.
         ending = asyncio.timeout(None)
         try:
@@ -86,10 +85,30 @@ class Streams:
             self._open.pop(ending, None)
             self._ended.pop(ending, None)
 
+    def _check_room(self, principal: Principal) -> None:
+        others = [stream.principal for stream in self._open.values()]
+        if sum(other.holder == principal.holder for other in others) >= self._limit:
+            raise Busy(
+                f"This token or browser has {self._limit} open streams already. Close one, or follow several "
+                "conversations over one WebSocket.",
+                limit=self._limit,
+            )
+        if principal.session and sum(other.group == principal.group for other in others) >= STREAMS_A_GROUP:
+            raise Busy(
+                f"Browsers that signed in with this token have {STREAMS_A_GROUP} open streams already. Close one of them.",
+                limit=STREAMS_A_GROUP,
+            )
+
+    def add_connections(self, connections: Connections) -> None:
+        """Those of a listener: they end with the streams."""
+        self._connections.append(connections)
+
     def drop_strangers(self) -> None:
-        """Ends the streams of tokens that were taken back, and of browsers that were signed out."""
+        """Ends the streams and requests of tokens that were taken back, and of browsers that were signed out."""
         strangers = [ending for ending, stream in self._open.items() if not self._keys.holds(stream.principal)]
         self._end(strangers, "signed_out")
+        for connections in self._connections:
+            connections.drop_strangers(self._keys.holds)
 
     def close(self) -> None:
         """Ends all of them; none opens any more."""

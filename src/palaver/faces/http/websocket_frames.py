@@ -71,6 +71,8 @@ class FramedSockets(WebSocketsSansIOProtocol):
             extensions: Any = self.scope["extensions"]
             extensions[EXTENSION] = {}
             extensions[CONNECTION] = self._connection
+            self._connection.is_answered = self.transport.is_closing
+            self._connection.refuse = self.transport.abort
 
     async def send(self, message: Any) -> None:
         if message["type"] != EXTENSION:

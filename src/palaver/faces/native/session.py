@@ -1,7 +1,7 @@
 """Signing in and out, and whether the server lives.
 
-A browser exchanges the one-time code of the printed link, or a token typed by hand, for a cookie and a page key. Programs
-need none of this: they send their token with every request.
+A browser exchanges the one-time code of the printed link, or a token typed by hand, for a cookie and a page key, and proves
+with each request that it has the key. Programs need none of this: they send their token with every request.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from palaver.errors import Busy, Invalid, Unauthorized
 from palaver.faces.http.body import JsonBody
-from palaver.faces.http.gate import cookie_name, peer_of
+from palaver.faces.http.gate import connection_of, cookie_name, peer_of
 from palaver.faces.server import Server
 from palaver.people.authentication import CODE_LIFE_S, COOKIE_LIFE_S, ROLES, Kind, Principal
 from palaver.schema.base import Shown, Wire
@@ -49,7 +49,12 @@ class Session(Shown):
 
 class SignedIn(Session):
     key: str
-    """The page key: goes with the cookie in every request, as the header `Palaver-Key`. Keep it in the origin's storage."""
+    """The page key: the session's id, a dot, and a secret. Keep it in the origin's storage, and never send it anywhere."""
+
+
+class Challenge(Shown):
+    challenge: str
+    """What proofs are made with. It changes every few minutes, and with each start of the server."""
 
 
 class Code(Wire):
@@ -83,8 +88,15 @@ async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], 
             raise Unauthorized("This link was used before, or is older than a minute. Sign in with the token instead.")
         raise Unauthorized("That token is not this server's. It stands in the file `token` of the data directory.")
     principal = server.keys.begin_session(principal)
-    body = SignedIn(**_session(server, principal), key=server.keys.page_key_of(principal))
+    assert principal.session is not None
+    body = SignedIn(**_session(server, principal), key=f"{principal.session.id}.{server.keys.page_key_of(principal)}")
     return Response(body, cookies=[_cookie(request, server, principal)])
+
+
+@get("/api/session/challenge", operation_id="challenge", tags=["session"])
+async def challenge(server: Server) -> Challenge:
+    """What a browser's next proofs are to be made with. Every answer to a request with a proof says it too."""
+    return Challenge(challenge=server.keys.challenges.current)
 
 
 @get("/api/session", operation_id="who_am_i", tags=["session"])
@@ -102,6 +114,8 @@ async def sign_out(request: Request[Principal, Principal, Any], server: Server) 
     """Ends this browser's session, with its streams and sockets. A token sent by hand stays valid."""
     if request.auth.session is not None:
         server.keys.end_session(request.auth)
+        if (connection := connection_of(request.scope)) is not None:
+            connection.take_leave()
         server.streams.drop_strangers()
         await asyncio.to_thread(server.keys.save_signed_out)
     gone = Cookie(key=cookie_name(server.port), value="", max_age=0, path="/", httponly=True, samesite="strict")
@@ -137,4 +151,4 @@ def _cookie(request: Request[Any, Any, Any], server: Server, principal: Principa
     )
 
 
-ROUTES = [health, about, sign_in, who_am_i, sign_out, new_code]
+ROUTES = [health, about, sign_in, challenge, who_am_i, sign_out, new_code]

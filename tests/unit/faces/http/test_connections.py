@@ -3,6 +3,11 @@
 import pytest
 
 from palaver.faces.http.connections import Connection, Connections
+from palaver.people.authentication import Principal
+
+
+def principal_of(key: str) -> Principal:
+    return Principal(key, "owner", key)
 
 
 class Peer:
@@ -15,7 +20,7 @@ class Peer:
     def connect(self, name: str, peer: str = "10.0.0.1", key: str | None = None) -> Connection:
         connection = self._connections.admit(peer, lambda: self.closed.append(name))
         if key is not None:
-            connection.authenticate(key)
+            connection.authenticate(principal_of(key))
         return connection
 
 
@@ -63,7 +68,7 @@ def test_token_with_too_many_connections_loses_those_it_used_longest_ago(peers: 
     first = peers.connect("first", key="k")
     for number in range(7):
         peers.connect(f"k{number}", key="k")
-    first.authenticate("k")
+    first.authenticate(principal_of("k"))
     peers.connect("one more", key="k")
     for number in range(8):
         peers.connect(f"c{number}")
@@ -75,7 +80,7 @@ def test_closed_connection_is_forgotten_and_stays_so(peers: Peer) -> None:
     connections = Connections(32)
     one = connections.admit("10.0.0.1", lambda: None)
     one.release()
-    one.authenticate("k")
+    one.authenticate(principal_of("k"))
     one.release()
 
     assert connections.strangers == 0
@@ -85,7 +90,7 @@ def test_closed_connection_is_forgotten_and_stays_so(peers: Peer) -> None:
 def test_relief_ends_strangers_alone(peers: Peer) -> None:
     connections = Connections(32)
     closed: list[str] = []
-    connections.admit("10.0.0.1", lambda: closed.append("mine")).authenticate("k")
+    connections.admit("10.0.0.1", lambda: closed.append("mine")).authenticate(principal_of("k"))
     connections.admit("10.0.0.1", lambda: closed.append("stranger"))
     connections.relieve()
 

@@ -31,7 +31,7 @@ export default function SignIn({ session }: { session: SessionState }) {
             {places.signIn.checkingCode}
           </p>
         )}
-        {session.phase !== "unreachable" && <Server />}
+        {showsForm && <Server />}
         {showsForm && <TokenForm session={session} onAsk={() => setAsked(true)} />}
       </div>
     </main>
