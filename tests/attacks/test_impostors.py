@@ -13,7 +13,7 @@ from tests.attacks.test_page_key import STORED, handshake
 from tests.browser.conftest import anyio_backend, chromium, palaver, provider, visitors, wire
 from tests.browser.served import Palaver
 from tests.browser.visitor import Visitors
-from tests.flows.served import WAIT_S, http_client
+from tests.flows.served import WAIT_S, http_client, read_challenge
 
 __all__ = ["anyio_backend", "chromium", "palaver", "provider", "visitors", "wire"]
 
@@ -26,7 +26,7 @@ CHALLENGE = "A" * 22
 class Impostor:
     """Answers everything as the server might, with a challenge of its own, and takes down what comes."""
 
-    body: bytes = b'{"challenge": "%s", "items": []}' % CHALLENGE.encode()
+    body: bytes = b'{"ok": true, "items": []}'
     heads: list[str] = field(default_factory=list[str])
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -36,7 +36,7 @@ class Impostor:
         self.news.set()
         is_page = re.match(r"GET /(c/\S*)? ", head)
         kind, body = ("text/html", b"<title>hi</title>hi") if is_page else ("application/json", self.body)
-        status = "200 OK" if is_page or "/challenge" in head else "401 Unauthorized"
+        status = "200 OK" if is_page or "GET /api/health " in head else "401 Unauthorized"
         fields = f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\nPalaver-Challenge: {CHALLENGE}\r\nConnection: close"
         writer.write(f"HTTP/1.1 {status}\r\n{fields}\r\n\r\n".encode() + body)
         await writer.drain()
@@ -86,13 +86,13 @@ async def test_what_an_open_page_told_an_impostor_opens_nothing_after_the_restar
 
     await palaver.start()
     async with http_client(palaver.url) as http:
-        challenge = (await http.get("/api/session/challenge")).json()["challenge"]
+        challenge = await read_challenge(http)
         for cookie in cookies:
             for proof in proofs:
                 renamed = proof.replace(CHALLENGE, challenge)
                 for tried in (proof, renamed):
                     for target in (*targets, "/api/agents", "/api/session"):
-                        if not target.startswith("/api/") or target == "/api/session/challenge":
+                        if not target.startswith("/api/") or target == "/api/health":
                             continue
                         headers = {"Cookie": cookie, "Palaver-Proof": tried, "Palaver-Key": tried}
                         assert (await http.get(target, headers=headers)).status_code == 401

@@ -19,7 +19,7 @@ from palaver.errors import ConfigurationError
 from tests.browser.conftest import anyio_backend, chromium, palaver, provider, visitors, wire
 from tests.browser.served import Palaver, free_port
 from tests.browser.visitor import Visitors
-from tests.flows.served import WAIT_S, PageKey, Served, serving
+from tests.flows.served import WAIT_S, PageKey, Served, read_challenge, serving
 
 __all__ = ["anyio_backend", "chromium", "palaver", "provider", "visitors", "wire"]
 
@@ -94,7 +94,7 @@ async def test_sign_in_counts_under_no_name_that_others_share(server: Served, na
     host = named(server, name)
     async with server.browser() as page:
         key = PageKey((await page.post("/api/session", json={"token": server.token})).json()["key"])
-        challenge = (await page.get("/api/session/challenge")).json()["challenge"]
+        challenge = await read_challenge(page)
         for method, path in (("GET", "/api/agents"), ("GET", "/api/session"), ("POST", "/api/session/code")):
             for proven in (host, host.lower(), server.host):
                 proof = key.prove(challenge, method, proven, path)

@@ -22,14 +22,14 @@ from palaver.people.token_files import write_key_records
 from tests.browser.conftest import anyio_backend, chromium, palaver, provider, visitors, wire
 from tests.browser.served import Palaver
 from tests.browser.visitor import Visitors
-from tests.flows.served import WAIT_S, PageKey, Served, serving
+from tests.flows.served import WAIT_S, PageKey, Served, read_challenge, serving
 
 __all__ = ["anyio_backend", "chromium", "palaver", "provider", "visitors", "wire"]
 
 pytestmark = pytest.mark.anyio
 
 
-OPEN = {("GET", "/api/health"), ("POST", "/api/session"), ("GET", "/api/session/challenge")}
+OPEN = {("GET", "/api/health"), ("POST", "/api/session")}
 
 # All that a script of the page's origin can find of the key.
 STORED = """async () => {
@@ -189,7 +189,7 @@ PATH = "/api/conversations"
 
 
 async def challenge_of(server: Served) -> str:
-    return str((await server.http.get("/api/session/challenge")).json()["challenge"])
+    return await read_challenge(server.http)
 
 
 async def test_replayed_cookie_opens_no_route_of_any_face(server: Served) -> None:

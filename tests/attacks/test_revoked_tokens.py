@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 from palaver.clock import SystemClock
 from palaver.people.authentication import KeyRecord, token_hash
 from palaver.people.token_files import rotate_token, write_key_records
-from tests.flows.served import WAIT_S, PageKey, Served, serving
+from tests.flows.served import WAIT_S, PageKey, Served, read_challenge, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -390,7 +390,7 @@ class SlowReader:
         await loop.sock_connect(connected, (host, int(port)))
         request = client.build_request("GET", path)
         if isinstance(client.auth, PageKey):
-            challenge = (await client.get("/api/session/challenge", auth=None)).json()["challenge"]
+            challenge = await read_challenge(client)
             request.headers["Palaver-Proof"] = client.auth.prove(challenge, "GET", server.host, path)
         fields = b"".join(name + b": " + value + b"\r\n" for name, value in request.headers.raw)
         await loop.sock_sendall(connected, b"GET %s HTTP/1.1\r\n%s\r\n" % (path.encode(), fields))

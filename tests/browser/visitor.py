@@ -141,8 +141,8 @@ class Requests:
         request, address = self.page.context.request, httpx.URL(url)
         if query := options.pop("params", None):
             address = address.copy_merge_params(query)
-        asked = await request.get(str(address.copy_with(raw_path=b"/api/session/challenge")))
-        challenge = str((await asked.json())["challenge"])
+        health = str(address.copy_with(raw_path=b"/api/health"))
+        challenge = (await request.get(health, headers={"Palaver-Proof": "none"})).headers["palaver-challenge"]
         proof = PageKey(self.key).prove(challenge, method.upper(), address.netloc.decode(), address.raw_path)
         headers = {**options.pop("headers", {}), "Palaver-Proof": proof}
         return await request.fetch(str(address), method=method, headers=headers, **options)

@@ -122,9 +122,8 @@ class PageKey(httpx.Auth):
         self.session, _, self._key = text.partition(".")
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        # From the header: httpx would read every answer to its end, streams too, if one body were looked at.
-        address, asking = request.url.copy_with(raw_path=b"/api/session/challenge"), {"Palaver-Proof": "none"}
-        asked = yield httpx.Request("GET", address, headers=asking)
+        address = request.url.copy_with(raw_path=b"/api/health")
+        asked = yield httpx.Request("GET", address, headers={"Palaver-Proof": "none"})
         proof = self.prove(
             asked.headers["Palaver-Challenge"], request.method, request.headers["Host"], request.url.raw_path
         )
@@ -141,9 +140,15 @@ class PageKey(httpx.Auth):
     async def prove_socket(self, url: str, path: str) -> list[Subprotocol]:
         """What a page offers with its WebSocket."""
         async with http_client(url) as http:
-            challenge = (await http.get("/api/session/challenge")).json()["challenge"]
+            challenge = await read_challenge(http)
         proof = self.prove(challenge, "SOCKET", url.partition("://")[2], path)
         return [Subprotocol("palaver"), Subprotocol(f"palaver.proof.{proof}")]
+
+
+async def read_challenge(http: httpx.AsyncClient) -> str:
+    """What proofs are to be made with. From somebody who has none."""
+    answer = await http.get("/api/health", headers={"Palaver-Proof": "none"}, auth=None)
+    return answer.headers["Palaver-Challenge"]
 
 
 def http_client(url: str, headers: Mapping[str, str] | None = None) -> httpx.AsyncClient:

@@ -32,7 +32,6 @@ Need = Role | Literal["open", "signed_in"]
 _ROUTES: Mapping[Need, tuple[str, ...]] = {
     "open": (
         "GET /api/health",
-        "GET /api/session/challenge",
         "POST /api/session",
     ),
     "signed_in": (

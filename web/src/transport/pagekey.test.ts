@@ -8,7 +8,7 @@ const server = { challenge: "first", statuses: [] as number[], asked: [] as { ad
 
 async function answer(address: string, init: RequestInit = {}): Promise<Response> {
   server.asked.push({ address, proof: new Headers(init.headers).get("palaver-proof"), init });
-  const status = address === "/api/session/challenge" ? 200 : (server.statuses.shift() ?? 200);
+  const status = address === "/api/health" ? 200 : (server.statuses.shift() ?? 200);
   return new Response("{}", { status, headers: { "palaver-challenge": server.challenge } });
 }
 
@@ -40,7 +40,7 @@ function isOf(proof: string | null | undefined, key: string, request: string): b
 }
 
 function proofs(): (string | null)[] {
-  return server.asked.filter(({ address }) => address !== "/api/session/challenge").map(({ proof }) => proof);
+  return server.asked.filter(({ address }) => address !== "/api/health").map(({ proof }) => proof);
 }
 
 test("a request carries a proof of itself beside its own headers, and the key is nowhere in it", async () => {
@@ -57,13 +57,13 @@ test("no two requests carry the same proof, and one challenge serves both", asyn
   await signedFetch("/api/agents");
   await signedFetch("/api/agents");
   expect(new Set(proofs()).size).toBe(2);
-  expect(server.asked.map(({ address }) => address)).toEqual(["/api/session/challenge", "/api/agents", "/api/agents"]);
+  expect(server.asked.map(({ address }) => address)).toEqual(["/api/health", "/api/agents", "/api/agents"]);
 });
 
 test("requests that begin together ask for one challenge", async () => {
   keepPageKey("id.secret");
   await Promise.all([signedFetch("/api/agents"), signedFetch("/api/backends"), socketProtocols("/api/socket")]);
-  expect(server.asked.map(({ address }) => address)).toEqual(["/api/session/challenge", "/api/agents", "/api/backends"]);
+  expect(server.asked.map(({ address }) => address)).toEqual(["/api/health", "/api/agents", "/api/backends"]);
 });
 
 test("requests that a server refuses together after its restart are each told once more", async () => {
@@ -114,7 +114,7 @@ test("after a connection that was lost the challenge is asked for anew", async (
     await signedFetch("/api/agents");
     expect(proofs().at(-1)?.split(".")[1]).toBe("third");
   });
-  expect(server.asked.filter(({ address }) => address === "/api/session/challenge").length).toBeGreaterThan(1);
+  expect(server.asked.filter(({ address }) => address === "/api/health").length).toBeGreaterThan(1);
 });
 
 test("a browser without storage or keys of its own keeps the key until the page closes", async () => {

@@ -58,7 +58,7 @@ async function prove(method: string, target: string): Promise<string> {
 async function freshChallenge(): Promise<string> {
   if (challenge === null || Date.now() - challenge.heardAt > FRESH_MS) {
     // Whoever else wants one meanwhile waits for the same.
-    asking ??= fetch("/api/session/challenge", { cache: "no-store", headers: { "palaver-proof": "" } })
+    asking ??= fetch("/api/health", { cache: "no-store", headers: { "palaver-proof": "" } })
       .then(hear)
       .finally(() => {
         asking = null;

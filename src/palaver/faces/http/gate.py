@@ -39,12 +39,12 @@ _HEADERS: dict[bytes, bytes] = {
 }
 
 SIGN_IN = "/api/session"
-OPEN = frozenset({("GET", "/api/health"), ("POST", SIGN_IN), ("GET", "/api/session/challenge")})
+OPEN = frozenset({("GET", "/api/health"), ("POST", SIGN_IN)})
 """What needs no token: whether the server lives, and the sign-in itself."""
 
 PROOF_HEADER = b"palaver-proof"
 CHALLENGE_HEADER = b"palaver-challenge"
-"""The answer to every request that has the other one says what the next proof is to be made with."""
+"""The answer to every request that has the other one, if only empty, says what the next proof is to be made with."""
 SUBPROTOCOL = "palaver"
 PROOF_SUBPROTOCOL = "palaver.proof."
 """A browser's WebSocket has no other header of its own: the page offers `palaver` and `palaver.proof.PROOF`."""

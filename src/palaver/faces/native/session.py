@@ -52,11 +52,6 @@ class SignedIn(Session):
     """The page key: the session's id, a dot, and a secret. Keep it in the origin's storage, and never send it anywhere."""
 
 
-class Challenge(Shown):
-    challenge: str
-    """What proofs are made with. It changes every few minutes, and with each start of the server."""
-
-
 class Code(Wire):
     code: str
     expires_in_s: int
@@ -91,12 +86,6 @@ async def sign_in(data: JSONBody[Credentials], request: Request[Any, Any, Any], 
     assert principal.session is not None
     body = SignedIn(**_session(server, principal), key=f"{principal.session.id}.{server.keys.page_key_of(principal)}")
     return Response(body, cookies=[_cookie(request, server, principal)])
-
-
-@get("/api/session/challenge", operation_id="challenge", tags=["session"])
-async def challenge(server: Server) -> Challenge:
-    """What a browser's next proofs are to be made with. Every answer to a request with a proof says it too."""
-    return Challenge(challenge=server.keys.challenges.current)
 
 
 @get("/api/session", operation_id="who_am_i", tags=["session"])
@@ -151,4 +140,4 @@ def _cookie(request: Request[Any, Any, Any], server: Server, principal: Principa
     )
 
 
-ROUTES = [health, about, sign_in, challenge, who_am_i, sign_out, new_code]
+ROUTES = [health, about, sign_in, who_am_i, sign_out, new_code]
