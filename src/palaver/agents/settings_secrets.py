@@ -78,12 +78,12 @@ _SETTINGS: Spec = {
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
 _TOML_PART = re.compile(
     r"(?P<comment>\#[^\n]*)"
-    r"|(?P<string>\"\"\"(?:[^\\]|\\.)*?\"{3,5}|'''.*?'{3,5}|\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*')",
+    r"|(?P<string>\"\"\"(?:[^\\]|\\.)*?(?:\"{3,5}|\Z)|'''.*?(?:'{3,5}|\Z)|\"(?:[^\"\\\n]|\\.)*+\"?|'[^'\n]*+'?)",
     re.DOTALL,
 )
 _YAML_COMMENT = re.compile(r"(?m)(?:^|(?<=[ \t]))\#[^\n]*")
 _ASSIGNED = re.compile(r"([A-Za-z][\w.-]{1,63})([\"']?[ \t]*[:=][ \t]*[\"']?)([^\s\"',}]{4,})")
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^/\s?#]*@)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{0,31}://)([^/\s?#]*@)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 _OPTION = re.compile(r"(--?[A-Za-z][\w.-]*)(=?)(.*)", re.DOTALL)
 _HEADER = re.compile(r"[A-Za-z][\w-]{1,63}:[ \t]*\S", re.DOTALL)
 _NAMED = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

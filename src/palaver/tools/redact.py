@@ -31,12 +31,15 @@ ENCODED_CHARS = 4_096
 DEPTH = 8
 """Of a document whose own secrets are looked for."""
 
-_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^/\s]+)@", re.IGNORECASE)
-_USER_TOKEN = re.compile(r"https?://((?=[^@]*[A-Za-z])(?=[^@]*\d[^@]*\d)[^/\s:@?#]{12,})@", re.IGNORECASE)
+_PASSWORD = re.compile(r"[a-z][a-z0-9+.-]{0,31}://[^/\s:@]*:([^/\s]+)@", re.IGNORECASE)
+_USER_TOKEN = re.compile(
+    r"https?://((?=[^/\s:@?#]*[A-Za-z])(?=[^/\s:@?#]*\d[^/\s:@?#]*\d)[^/\s:@?#]{12,})@", re.IGNORECASE
+)
 """In place of a user and a password. Names of users are shorter, or words."""
 _PARAMETER = re.compile(r"[?&]([^=&#\s]{1,64})=([^&#\s]{8,})")
 _FIELD = re.compile(
-    r"(?:^|[;,\n])\s*([A-Za-z][\w .-]{0,63}?)\s*[=:]\s*((?:(?:bearer|basic|token)\s+)?)([^;,\n]{8,})", re.IGNORECASE
+    r"(?:^|[;,\n])[ \t]*+([A-Za-z][\w .-]{0,63}?)[ \t]*[=:][ \t]*((?:(?:bearer|basic|token)[ \t]+)?)([^;,\n]{8,})",
+    re.IGNORECASE,
 )
 """Of a connection string or a list of headers."""
 _PATH = re.compile(r"(/[^/\0]*)+|unix:.*")

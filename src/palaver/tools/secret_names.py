@@ -21,7 +21,7 @@ _LAST = re.compile(
 )
 """At the end of the name."""
 _COMMON = re.compile(
-    r"(?:^|_)(?:\w*(?:COM|BY|TRES|SUR|UNDER|OVER|TRANS)PASS|BYPASS|COMPAT|EXPAT|SPAT|MONKEY|TURKEY|DONKEY|HOCKEY|JOCKEY|WHISKEY"
+    r"(?:^|_)(?:[A-Z0-9]{0,24}(?:COM|BY|TRES|SUR|UNDER|OVER|TRANS)PASS|BYPASS|COMPAT|EXPAT|SPAT|MONKEY|TURKEY|DONKEY|HOCKEY|JOCKEY|WHISKEY"
     r"|HOTKEY|SACRED)(?=S?(?:_|\d|$))"
 )
 """Words that end like a telling one."""
