@@ -60,7 +60,7 @@ class Impostor:
 async def test_what_an_open_page_told_an_impostor_opens_nothing_after_the_restart(
     palaver: Palaver, visitors: Visitors
 ) -> None:
-    visitors.complaints.expect("401", "ERR_", "WebSocket", "Failed to load", "Failed to fetch")
+    visitors.complaints.expect("401", "ERR_", "WebSocket", "Failed to load", "Failed to fetch", "Unable to preload")
     ada = await visitors.owner(palaver.url, palaver.token)
     await ada.go()
     await expect(ada.list).to_be_visible()
@@ -101,7 +101,7 @@ async def test_what_an_open_page_told_an_impostor_opens_nothing_after_the_restar
 
 
 async def test_page_goes_on_by_itself_once_its_own_server_is_back(palaver: Palaver, visitors: Visitors) -> None:
-    visitors.complaints.expect("401", "ERR_", "WebSocket", "Failed to load", "Failed to fetch")
+    visitors.complaints.expect("401", "ERR_", "WebSocket", "Failed to load", "Failed to fetch", "Unable to preload")
     ada = await visitors.owner(palaver.url, palaver.token)
     await ada.begin("Hello there")
     await ada.rests()

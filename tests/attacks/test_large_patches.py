@@ -177,7 +177,10 @@ async def test_cancelled_call_ends_its_work(pool: ThreadPoolExecutor, run: Calla
     assert all(task.cancelled() for task in tasks)
     await until(works[0].ended)
     assert await run_in_pool(lambda: 7) == 7
-    assert not any(work.began.is_set() for work in works[2:])
+    # One may have been taken up before its own cancellation came.
+    for work in works[2:]:
+        if work.began.is_set():
+            await until(work.ended)
 
 
 async def test_work_that_must_finish_is_over_before_the_cancellation_goes_on(pool: ThreadPoolExecutor) -> None:

@@ -55,7 +55,7 @@ def _programs(those: list[Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("program", those, indirect=True, scope="module")
 
 
-def continue_queue(*subjects: Subject) -> pytest.MarkDecorator:
+def in_one_conversation(*subjects: Subject) -> pytest.MarkDecorator:
     """One conversation of each program for all such tests of a file; and each test by itself."""
     together = [pytest.param(_TOGETHER[subject.name], id=subject.name) for subject in subjects]
     return _programs([*together, *_by_themselves(subjects, long=subjects)])
@@ -63,9 +63,9 @@ def continue_queue(*subjects: Subject) -> pytest.MarkDecorator:
 
 def able(scenario: str) -> pytest.MarkDecorator:
     """The programs that can do this; why another cannot is said in its `lacks`, and in the documentation."""
-    return continue_queue(*(subject for subject in SUBJECTS if scenario not in subject.lacks))
+    return in_one_conversation(*(subject for subject in SUBJECTS if scenario not in subject.lacks))
 
 
-every_program = continue_queue(*SUBJECTS)
+every_program = in_one_conversation(*SUBJECTS)
 every_start = _programs(_by_themselves(SUBJECTS, long=SLOW))
 """For what begins a conversation, and so a program, whatever came before."""

@@ -5,7 +5,7 @@ that run unasked. An entry of a PATH that is relative, or lies in a folder that 
 so does a link into such a folder. A path in an agent's record is a person's own choice and is taken as it is.
 
 Whatever starts a program asks a `ProgramLookup`, which knows every folder that agents work in: what an agent plants in one
-project must not be found by a turn in another. It imports nothing of Palaver but errors, and starts nothing.
+project must not be found by a turn in another. It starts nothing.
 """
 
 import os
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 
 from palaver.errors import Exited, NotInstalled
+from palaver.installation import is_installed
 
 FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 LINK_LIMIT = 40
@@ -146,7 +147,12 @@ def _trusted_entries(environment: Mapping[str, str], folders: Set[Path]) -> Iter
 
 
 def _lies_in(path: Path, folders: Set[Path]) -> bool:
-    """At its end or on the way there: a link in between that an agent can write leads wherever the agent wants."""
+    """At its end or on the way there: a link in between that an agent can write leads wherever the agent wants. The server's own
+    installation is no part of the project that it lies in: nobody writes there for an agent."""
+    if is_installed(path):
+        path = path.resolve()
+        if is_installed(path):
+            return False
     # The way passes every folder from the root down, so whatever lies in one of these has passed it.
     return any(place in folders for place in _places_on_the_way(path))
 

@@ -46,7 +46,7 @@ BLIND_S = 0.05
 """The same where the kernel cannot wake us for a program's end."""
 STOPPING_S = 0.01
 """Between looks while the tree is being stopped: short against the 2 s within which nothing may be left."""
-SETTLE_S = 0.05
+SETTLE_S = 0.25
 """Between a program's end and the count of those it left: what is ending by itself is not left behind."""
 KILLING_S = 0.002
 """Between looks once SIGKILL is due; who is dying takes about as long."""
